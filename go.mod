@@ -1,0 +1,3 @@
+module github.com/perfcorrect/perfcorrect
+
+go 1.26.0
