@@ -1,0 +1,79 @@
+package accuracy
+
+import "path"
+
+// A Call is a call edge: the call instruction at (SiteModule, SiteOffset) and
+// the entry of the function it calls, as file offsets. Modules are base names,
+// because a file may lie elsewhere where the other profile was made.
+type Call struct {
+	SiteModule   string
+	SiteOffset   uint64
+	CalleeModule string
+	CalleeOffset uint64
+}
+
+// A FuncCall is a call edge at function level.
+type FuncCall struct{ Caller, Callee Func }
+
+// A Func is a function by module and name; a nameless one is named by offset.
+type Func struct{ Module, Name string }
+
+// A BranchSite is a conditional branch instruction.
+type BranchSite struct {
+	Module string
+	Offset uint64
+}
+
+// A Context is a calling context: a number that stands for the same path of
+// calls in every profile read by the same Reader.
+type Context int
+
+// A Profile is what one file says; a part it does not have is nil.
+type Profile struct {
+	Name      string
+	Calls     Weights[Call]
+	FuncCalls Weights[FuncCall]
+	Entries   Weights[Func] // calls into each function: its execution counter
+
+	Contexts     Weights[Context] // told apart by call site
+	FuncContexts Weights[Context] // by function alone, as Zhuang 2006, Definition 1
+
+	Branches map[BranchSite]Branch
+	Paths    map[string]Path
+
+	// Unplaced counts calls of a callgrind file whose caller or callee lies in
+	// no file that could be read; they are in no other part.
+	Unplaced float64
+
+	callNames map[Call][2]string
+}
+
+// Names returns the names of the caller and the callee of an edge.
+func (p *Profile) Names(c Call) (caller, callee string) {
+	n := p.callNames[c]
+	return n[0], n[1]
+}
+
+// addCall adds one call edge at both levels. caller and callee may be "".
+func (p *Profile) addCall(c Call, caller, callee string, calls float64) {
+	if p.Calls == nil {
+		p.Calls = Weights[Call]{}
+		p.callNames = map[Call][2]string{}
+	}
+	c.SiteModule, c.CalleeModule = path.Base(c.SiteModule), path.Base(c.CalleeModule)
+	p.Calls[c] += calls
+	p.callNames[c] = [2]string{caller, callee}
+	p.addFuncCall(FuncCall{
+		Caller: newFunc(c.SiteModule, caller, c.SiteOffset),
+		Callee: newFunc(c.CalleeModule, callee, c.CalleeOffset),
+	}, calls)
+}
+
+func (p *Profile) addFuncCall(f FuncCall, calls float64) {
+	if p.FuncCalls == nil {
+		p.FuncCalls = Weights[FuncCall]{}
+		p.Entries = Weights[Func]{}
+	}
+	p.FuncCalls[f] += calls
+	p.Entries[f.Callee] += calls
+}
