@@ -24,13 +24,13 @@ type callgrindReader struct {
 	p      *Profile
 	offset FileOffset
 
-	instr, lines  bool // which positions a line begins with
-	names         map[string]string
-	last          uint64 // address of the last cost line
-	object, fn    string
-	cobject, cfn  string
-	call          *callgrindCall
-	afterJump     *callgrindJump
+	instr, lines bool // which positions a line begins with
+	names        map[string]string
+	last         uint64 // address of the last cost line
+	object, fn   string
+	cobject, cfn string
+	call         *callgrindCall
+	afterJump    *callgrindJump
 }
 
 type callgrindCall struct {
