@@ -1,0 +1,132 @@
+package image
+
+import (
+	"path"
+	"strings"
+)
+
+// Image is an object code ran from. Its fields other than Key are found out
+// when a name, a line or code of it is first asked for.
+type Image struct {
+	Key
+	store *Store
+	id    uint32
+
+	reloc     relocation
+	move      uint64 // what was added to link-time addresses of a Kernel
+	loaded    bool
+	file      *elfFile // code; nil if not found
+	debug     *elfFile // separate debug file, if any
+	symbols   *symtab  // nil if none
+	functions map[int]*Function
+	callIndex map[uint64][]callSite // by function entry
+	problems  []Problem
+}
+
+// relocation ties recorded addresses to link-time ones: where a symbol was.
+type relocation struct {
+	symbol string
+	addr   uint64
+}
+
+// SetReference says at which address the recorded kernel had one of its
+// symbols (perf's kernel MMAP: "[kernel.kallsyms]_text", address in pgoff).
+// It is what a vmlinux is relocated by when the kernel was moved (KASLR).
+func (im *Image) SetReference(symbol string, addr uint64) { im.reloc = relocation{symbol, addr} }
+
+// SetLoadAddress says where the recorded kernel had loaded a module; its
+// symbols in kallsyms are absolute.
+func (im *Image) SetLoadAddress(addr uint64) { im.reloc = relocation{"", addr} }
+
+// Name is what stands for the image in a frame without symbol: the last
+// element of its path ("libc.so.6", "[vdso]", "[kernel.kallsyms]").
+func (im *Image) Name() string {
+	switch {
+	case im.Kind == JIT:
+		return "perf-" + itoa(int(im.PID)) + ".map"
+	case im.Path == "":
+		return "unknown"
+	case strings.HasPrefix(im.Path, "["):
+		return im.Path
+	}
+	return path.Base(im.Path)
+}
+
+func (im *Image) load() {
+	if im.loaded {
+		return
+	}
+	im.loaded = true
+	switch im.Kind {
+	case File:
+		im.loadFile()
+	case VDSO:
+		im.loadVDSO()
+	case Kernel:
+		im.loadKernel()
+	case Module:
+		im.loadModule()
+	case JIT:
+		im.symbols = im.store.perfMap(im.PID, im)
+	case BPF:
+		im.loadBPF()
+	}
+}
+
+// loadBPF makes the whole image one function: a KSYMBOL record is a name, an
+// address and a length, and the name is all that can be known.
+func (im *Image) loadBPF() {
+	b := symtabBuilder{}
+	b.add(symbol{start: 0, end: ^uint64(0), name: im.Path})
+	im.symbols = b.finish()
+}
+
+// FunctionAt returns the function that covers an offset of the image, or nil.
+func (im *Image) FunctionAt(offset uint64) *Function {
+	im.load()
+	if im.symbols == nil {
+		return nil
+	}
+	i := im.symbols.find(offset)
+	if i < 0 {
+		return nil
+	}
+	return im.function(i)
+}
+
+// function returns the Function of symbol number i, made on first use: most
+// symbols of a large program are never asked for.
+func (im *Image) function(i int) *Function {
+	if f := im.functions[i]; f != nil {
+		return f
+	}
+	y := &im.symbols.all[i]
+	f := &Function{System: y.name, Entry: y.start, End: y.end, Image: im, Stub: y.stub}
+	f.Name = im.store.demangle(f.System)
+	if im.functions == nil {
+		im.functions = map[int]*Function{}
+	}
+	im.functions[i] = f
+	return f
+}
+
+// Function is a function of an image.
+type Function struct {
+	// Name is demangled as perf does, without parameters; System is the
+	// symbol as it stands in the file. Both are "" for a function known only
+	// from unwind tables.
+	Name, System string
+	// Entry and End are offsets in the image, in the unit of Addr.Offset;
+	// End is the first byte behind.
+	Entry, End uint64
+	Image      *Image
+	// Stub says that this is an entry of a procedure linkage table, which
+	// jumps to the function it is named after ("puts@plt"): see
+	// Store.ResolvePLT.
+	Stub bool
+	// File and StartLine are where the function is declared; filled by
+	// Store.StartLine.
+	File      string
+	StartLine int
+	lined     bool
+}
