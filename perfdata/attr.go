@@ -201,6 +201,7 @@ type Event struct {
 	Index int    // position in Meta.Events
 	Name  string // from EVENT_DESC or EVENT_UPDATE, else made from type and config
 	IDs   []uint64
+	CPUs  []int32 // it was opened on, from EVENT_UPDATE; nil if not said
 	Unit  string  // of the counted value, from EVENT_UPDATE
 	Scale float64 // factor to Unit; 0 means 1
 
@@ -209,4 +210,6 @@ type Event struct {
 	Leader *Event
 	// Group holds the members of the group this event leads, itself first.
 	Group []*Event
+
+	madeName bool // Name was made from type and config
 }

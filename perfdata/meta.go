@@ -33,7 +33,17 @@ type Meta struct {
 	DirFormat      uint64      // version of the directory layout, 0 for a single file
 	TracingData    []byte      // of the tracepoints, as perf stores it
 	Features       []FeatureID // all that are present, known or not
+
+	// IDs says on which CPU and thread an event instance was opened, from
+	// ID_INDEX records: filled as they are met.
+	IDs map[uint64]Instance
+
+	descs []eventDesc
 }
+
+// Instance is where the kernel opened one id of an event. CPU and TID are -1
+// for all.
+type Instance struct{ CPU, TID int32 }
 
 // FeatureID is a bit number of the header's feature bitmap (HEADER_*).
 type FeatureID uint32

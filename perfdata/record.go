@@ -52,6 +52,9 @@ const (
 	TypeFinishedInit      RecordType = 82
 	TypeCompressed2       RecordType = 83
 	TypeBPFMetadata       RecordType = 84
+	TypeSchedstatCPU      RecordType = 85
+	TypeSchedstatDomain   RecordType = 86
+	TypeMax               RecordType = 87 // the first type unknown here
 )
 
 // Misc is perf_event_header.misc. The meaning of the upper bits depends on
