@@ -66,12 +66,12 @@ func appendMmap(b []byte, r *Mmap, typ RecordType) ([]byte, error) {
 	b = le.AppendUint64(b, r.Pgoff)
 	if typ == TypeMmap2 {
 		if r.Misc&MiscMmapBuildID != 0 {
-			if len(r.BuildID) > 20 {
-				return b, fmt.Errorf("a build ID of %d bytes, MMAP2 has room for 20", len(r.BuildID))
+			if len(r.BuildID) > maxBuildID {
+				return b, fmt.Errorf("a build ID of %d bytes, MMAP2 has room for %d", len(r.BuildID), maxBuildID)
 			}
 			b = le.AppendUint32(b, uint32(len(r.BuildID)))
 			b = append(b, r.BuildID...)
-			b = appendZeros(b, 20-len(r.BuildID))
+			b = appendZeros(b, maxBuildID-len(r.BuildID))
 		} else {
 			b = le.AppendUint32(b, r.Maj)
 			b = le.AppendUint32(b, r.Min)

@@ -63,7 +63,7 @@ func NewFileWriter(w io.WriteSeeker, meta *Meta, opts WriteOptions) (*Writer, er
 	if err := wr.file.start(meta.Events); err != nil {
 		return nil, err
 	}
-	wr.appendUnits()
+	wr.eventDetails()
 	return wr, wr.err
 }
 
@@ -105,6 +105,13 @@ func checkEvents(events []*Event) error {
 		return errors.New("perfdata: a recording needs at least one event")
 	}
 	first := events[0]
+	for i, ev := range events {
+		for j, member := range ev.Group {
+			if ev.Group[0] == ev && (i+j >= len(events) || events[i+j] != member) {
+				return fmt.Errorf("perfdata: the group of %q is not its leader and what follows it in Meta.Events", ev.Name)
+			}
+		}
+	}
 	for _, ev := range events[1:] {
 		switch {
 		case (ev.Flags^first.Flags)&FlagSampleIDAll != 0:

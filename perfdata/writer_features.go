@@ -5,33 +5,6 @@ import (
 	"slices"
 )
 
-// Feature bits of perf's header (tools/perf/util/header.h, HEADER_*) that the
-// writer knows.
-const (
-	featTracingData    FeatureID = 1
-	featBuildID        FeatureID = 2
-	featHostname       FeatureID = 3
-	featOSRelease      FeatureID = 4
-	featVersion        FeatureID = 5
-	featArch           FeatureID = 6
-	featNrCPUs         FeatureID = 7
-	featCPUDesc        FeatureID = 8
-	featCPUID          FeatureID = 9
-	featTotalMem       FeatureID = 10
-	featCmdline        FeatureID = 11
-	featEventDesc      FeatureID = 12
-	featBranchStack    FeatureID = 15
-	featPMUMappings    FeatureID = 16
-	featGroupDesc      FeatureID = 17
-	featSampleTime     FeatureID = 21
-	featClockID        FeatureID = 23
-	featCompressed     FeatureID = 27
-	featCPUPMUCaps     FeatureID = 28
-	featClockData      FeatureID = 29
-	featHybridTopology FeatureID = 30
-	featPMUCaps        FeatureID = 31
-)
-
 // feature is one feature section, or the body of a HEADER_FEATURE record.
 type feature struct {
 	id   FeatureID
@@ -50,48 +23,48 @@ func (w *Writer) features() []feature {
 		}
 	}
 	if len(m.TracingData) > 0 {
-		add(featTracingData, m.TracingData)
+		add(FeatureTracingData, m.TracingData)
 	}
 	if len(m.BuildIDs) > 0 {
 		var b []byte
 		for i := range m.BuildIDs {
 			b = appendBuildID(b, &m.BuildIDs[i], 0)
 		}
-		add(featBuildID, b)
+		add(FeatureBuildID, b)
 	}
-	text(featHostname, m.Hostname)
-	text(featOSRelease, m.OSRelease)
-	text(featVersion, m.Version)
-	text(featArch, m.Arch)
+	text(FeatureHostname, m.Hostname)
+	text(FeatureOSRelease, m.OSRelease)
+	text(FeatureVersion, m.Version)
+	text(FeatureArch, m.Arch)
 	if m.CPUsAvailable != 0 || m.CPUsOnline != 0 {
-		add(featNrCPUs, le.AppendUint32(le.AppendUint32(nil, m.CPUsAvailable), m.CPUsOnline))
+		add(FeatureNrCPUs, le.AppendUint32(le.AppendUint32(nil, m.CPUsAvailable), m.CPUsOnline))
 	}
-	text(featCPUDesc, m.CPUDesc)
-	text(featCPUID, m.CPUID)
+	text(FeatureCPUDesc, m.CPUDesc)
+	text(FeatureCPUID, m.CPUID)
 	if m.TotalMemKiB != 0 {
-		add(featTotalMem, le.AppendUint64(nil, m.TotalMemKiB))
+		add(FeatureTotalMem, le.AppendUint64(nil, m.TotalMemKiB))
 	}
 	if len(m.Cmdline) > 0 {
-		add(featCmdline, appendStrings(nil, m.Cmdline))
+		add(FeatureCmdline, appendStrings(nil, m.Cmdline))
 	}
-	add(featEventDesc, encodeEventDesc(m.Events))
+	add(FeatureEventDesc, encodeEventDesc(m.Events))
 	if slices.ContainsFunc(m.Events, func(ev *Event) bool { return ev.SampleType&FieldBranchStack != 0 }) {
-		add(featBranchStack, nil) // only its bit means something: perf report then sorts by branch
+		add(FeatureBranchStack, nil) // only its bit means something: perf report then sorts by branch
 	}
 	if len(m.PMUMappings) > 0 {
-		add(featPMUMappings, encodePMUMappings(m.PMUMappings))
+		add(FeaturePMUMappings, encodePMUMappings(m.PMUMappings))
 	}
-	if len(m.Groups) > 0 {
-		add(featGroupDesc, encodeGroups(m.Groups))
+	if g := m.groupDescs(); len(g) > 0 {
+		add(FeatureGroupDesc, encodeGroups(g))
 	}
 	if t, ok := w.sampleTime(); ok {
-		add(featSampleTime, le.AppendUint64(le.AppendUint64(nil, t.First), t.Last))
+		add(FeatureSampleTime, le.AppendUint64(le.AppendUint64(nil, t.First), t.Last))
 	}
 	if m.ClockID != 0 {
-		add(featClockID, le.AppendUint64(nil, m.ClockID))
+		add(FeatureClockID, le.AppendUint64(nil, m.ClockID))
 	}
 	if w.zstd != nil {
-		add(featCompressed, w.zstd.describe())
+		add(FeatureCompressed, w.zstd.describe())
 	}
 	return append(fs, platformFeatures(m)...)
 }
@@ -101,13 +74,13 @@ func platformFeatures(m *Meta) []feature {
 	var fs []feature
 	cpu := slices.IndexFunc(m.PMUCaps, isCPUPMU)
 	if cpu >= 0 {
-		fs = append(fs, feature{featCPUPMUCaps, appendCaps(nil, m.PMUCaps[cpu].Caps)})
+		fs = append(fs, feature{FeatureCPUPMUCaps, appendCaps(nil, m.PMUCaps[cpu].Caps)})
 	}
 	if c := m.ClockData; c != nil {
 		b := le.AppendUint32(nil, 1) // version
 		b = le.AppendUint32(b, c.ClockID)
 		b = le.AppendUint64(b, c.WallClockNS)
-		fs = append(fs, feature{featClockData, le.AppendUint64(b, c.ClockIDTimeNS)})
+		fs = append(fs, feature{FeatureClockData, le.AppendUint64(b, c.ClockIDTimeNS)})
 	}
 	if len(m.HybridTopology) > 0 {
 		b := le.AppendUint32(nil, uint32(len(m.HybridTopology)))
@@ -115,7 +88,7 @@ func platformFeatures(m *Meta) []feature {
 			b = appendFeatureString(b, h.PMU)
 			b = appendFeatureString(b, h.CPUs)
 		}
-		fs = append(fs, feature{featHybridTopology, b})
+		fs = append(fs, feature{FeatureHybridTopology, b})
 	}
 	others := slices.DeleteFunc(slices.Clone(m.PMUCaps), isCPUPMU)
 	if len(others) > 0 {
@@ -123,7 +96,7 @@ func platformFeatures(m *Meta) []feature {
 		for _, p := range others {
 			b = appendFeatureString(appendCaps(b, p.Caps), p.PMU)
 		}
-		fs = append(fs, feature{featPMUCaps, b})
+		fs = append(fs, feature{FeaturePMUCaps, b})
 	}
 	return fs
 }
@@ -161,6 +134,20 @@ func encodePMUMappings(m map[EventType]string) []byte {
 		b = appendFeatureString(b, m[t])
 	}
 	return b
+}
+
+// groupDescs are Meta.Groups, else the groups of the events themselves.
+func (m *Meta) groupDescs() []GroupDesc {
+	if len(m.Groups) > 0 {
+		return m.Groups
+	}
+	var out []GroupDesc
+	for i, ev := range m.Events {
+		if len(ev.Group) > 1 && ev.Group[0] == ev {
+			out = append(out, GroupDesc{LeaderIndex: uint32(i), NrMembers: uint32(len(ev.Group))})
+		}
+	}
+	return out
 }
 
 func encodeGroups(groups []GroupDesc) []byte {
@@ -203,17 +190,16 @@ func appendFeatureString(b []byte, s string) []byte {
 // appendBuildID appends struct perf_record_header_build_id. In the feature
 // section its header has type 0, in a pipe HEADER_BUILD_ID.
 func appendBuildID(b []byte, id *BuildID, typ RecordType) []byte {
-	const miscBuildIDSize Misc = 1 << 15 // the byte behind the 20 of the ID is its length
 	misc := id.Misc | miscBuildIDSize
 	if misc&MiscCPUModeMask == 0 {
 		misc |= MiscUser // perf ignores entries of no mode
 	}
-	n := min(len(id.ID), 20)
+	n := min(len(id.ID), maxBuildID)
 	name := (len(id.Filename) + 1 + 63) &^ 63
 	b = le.AppendUint64(b, uint64(typ)|uint64(misc)<<32|uint64(recordHeaderSize+4+24+name)<<48)
 	b = le.AppendUint32(b, uint32(id.PID))
 	b = append(b, id.ID[:n]...)
-	b = appendZeros(b, 20-n)
+	b = appendZeros(b, maxBuildID-n)
 	b = append(b, byte(n), 0, 0, 0)
 	b = append(b, id.Filename...)
 	return appendZeros(b, name-len(id.Filename))
