@@ -121,7 +121,7 @@ func (e *elfFile) addSymbols(b *symtabBuilder, typ elf.SectionType, text *elfFil
 		if end < off {
 			end = off
 		}
-		b.add(symbol{start: off, end: end, name: plainName(y.name), bind: y.bind(), typ: y.typ(), data: data})
+		b.add(symbol{start: off, end: end, name: y.name, bind: y.bind(), typ: y.typ(), data: data})
 	})
 }
 
@@ -133,12 +133,21 @@ func mappingSymbol(name string) bool {
 		(len(name) == 2 || name[2] == '.')
 }
 
-// plainName takes the version off a symbol name ("memcpy@@GLIBC_2.14").
+// plainName takes the version off a symbol name ("memcpy@@GLIBC_2.14",
+// "foo@VERS_1"). It is done after the choice among aliases, where perf counts
+// the version into the length. Other names may hold an "@" too.
 func plainName(name string) string {
-	if i := strings.IndexByte(name, '@'); i > 0 {
-		return name[:i]
+	i := strings.IndexByte(name, '@')
+	if i <= 0 {
+		return name
 	}
-	return name
+	version := strings.TrimPrefix(name[i+1:], "@")
+	for _, c := range []byte(version) {
+		if !(c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z') {
+			return name
+		}
+	}
+	return name[:i]
 }
 
 // cString cuts b at its first NUL.

@@ -102,6 +102,9 @@ func (im *Image) function(i int) *Function {
 	}
 	y := &im.symbols.all[i]
 	f := &Function{System: y.name, Entry: y.start, End: y.end, Image: im, Stub: y.stub}
+	if im.Kind == File && !y.stub {
+		f.System = plainName(y.name)
+	}
 	f.Name = im.store.demangle(f.System)
 	if im.functions == nil {
 		im.functions = map[int]*Function{}

@@ -119,3 +119,6 @@ func trap(in *x86asm.Inst) Control {
 	}
 	return Trap
 }
+
+// Conditional reports whether control may also go on behind the instruction.
+func (c Control) Conditional() bool { return c == CondJump }
