@@ -45,11 +45,12 @@ const (
 var errWriterClosed = errors.New("perfdata: write after Close")
 
 // NewFileWriter starts a file-mode recording (perf record -o FILE) at the
-// beginning of w, which must be empty. The header is written at once with
-// data size 0, so that what reached w is readable (perf warns, and reads to
-// the end) even if the program dies; Close appends the feature sections and
-// completes the header. Meta.Events must be complete now, everything else may
-// be filled in until Close.
+// beginning of w, which must be empty (and, a file, not opened O_APPEND). The
+// header is written at once, and its data size each time records reach w, so
+// that a recording whose writer dies is readable up to there, though it has
+// no features and perf therefore cannot unpack it if it is compressed. Close
+// appends the feature sections and completes the header. Meta.Events must be
+// complete now, everything else may be filled in until Close.
 //
 // Without Meta.SampleTime the times of the samples passed to Write are stored.
 // A file of our own is never a directory or compressed unless opts say so:
@@ -260,6 +261,9 @@ func (w *Writer) drain() {
 		w.err = err
 	}
 	w.buf = w.buf[:0]
+	if w.file != nil && w.err == nil {
+		w.err = w.file.setDataSize(w.size)
+	}
 }
 
 // emit writes bytes of the data section.

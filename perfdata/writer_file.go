@@ -80,14 +80,26 @@ func (f *fileLayout) finish(dataSize int64, features []feature) error {
 	if _, err := f.w.Write(b); err != nil {
 		return &writeError{err}
 	}
-	if _, err := f.w.Seek(0, io.SeekStart); err != nil {
+	return f.overwrite(0, f.header(dataSize, features))
+}
+
+// setDataSize makes what is in the file a whole recording, if one without
+// features: perf 6.1 reads nothing from a file whose data size is still 0
+// ("failed to process sample"), not even from its own.
+func (f *fileLayout) setDataSize(n int64) error {
+	const at = 48 // perf_file_header.data.size
+	return f.overwrite(at, le.AppendUint64(nil, uint64(n)))
+}
+
+// overwrite replaces bytes of the header and returns to the end.
+func (f *fileLayout) overwrite(at int64, b []byte) error {
+	if _, err := f.w.Seek(at, io.SeekStart); err != nil {
 		return &writeError{err}
 	}
-	if _, err := f.w.Write(f.header(dataSize, features)); err != nil {
+	if _, err := f.w.Write(b); err != nil {
 		return &writeError{err}
 	}
-	_, err := f.w.Seek(0, io.SeekEnd)
-	if err != nil {
+	if _, err := f.w.Seek(0, io.SeekEnd); err != nil {
 		return &writeError{err}
 	}
 	return nil
