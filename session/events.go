@@ -30,22 +30,6 @@ func (x *eventIndex) byID(meta *perfdata.Meta, id uint64) *perfdata.Event {
 	return x.ids[id]
 }
 
-// PerCPU reports whether an event was opened on CPUs rather than threads, as
-// far as the samples read so far show: nothing in a recording says so, but an
-// event of a thread is never seen with another thread, nor with the idle one.
-// (perf opens events of threads with inherit, unless told otherwise or reading
-// groups.)
-func (s *Session) PerCPU(e *perfdata.Event) bool {
-	return e.Index < len(s.perCPU) && s.perCPU[e.Index]
-}
-
-func (s *Session) learnPerCPU(e *perfdata.Event) {
-	for len(s.perCPU) <= e.Index {
-		s.perCPU = append(s.perCPU, false)
-	}
-	s.perCPU[e.Index] = true
-}
-
 // layout returns how a tracepoint's samples are laid out.
 func (s *Session) layout(e *perfdata.Event) *layout {
 	for len(s.layouts) <= e.Index {

@@ -40,14 +40,15 @@ type instanceKey struct {
 
 // instance returns the instance a sample is a tick of.
 //
-// An event opened without inherit has one id for each CPU or thread it was
-// opened on. With inherit, the events of child threads show the id of their
-// parent's (perf_event.c, primary_event_id), each counts for its own thread
+// An event has one id for each CPU or thread it was opened on. With inherit,
+// the events of child threads show the id of their parent's
+// (kernel/events/core.c, primary_event_id), each counts for its own thread
 // (PERF_SAMPLE_READ with inherit, Linux 6.12), and the thread tells them apart.
 func (s *Session) instance(r *perfdata.Sample, th *Thread) *instance {
 	e := r.Event
 	id, hasID := sampleID(r)
-	if e.Flags&perfdata.FlagInherit != 0 || !hasID && r.Has&perfdata.FieldCPU == 0 {
+	wide := s.PerCPU(e)
+	if !wide && (e.Flags&perfdata.FlagInherit != 0 || !hasID) {
 		return th.instance(e, id)
 	}
 	key := instanceKey{id: id}
@@ -103,8 +104,8 @@ func (th *Thread) instance(e *perfdata.Event, id uint64) *instance {
 // makes r the last tick of its instance. It returns nil if there is none.
 func (s *Session) interval(r *perfdata.Sample, th *Thread) *Interval {
 	in := s.instance(r, th)
-	if in.thread != nil && in.thread != th && r.Event.Flags&perfdata.FlagInherit == 0 {
-		s.learnPerCPU(r.Event)
+	if in.thread != nil && in.thread != th {
+		s.learnPerCPU(r.Event) // th does not own it, or it would have only one
 	}
 	v := &s.ival
 	*v = Interval{Start: in.last, End: r.Time, Clock: r.Period, Counts: v.Counts[:0]}

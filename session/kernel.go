@@ -39,7 +39,23 @@ func (k *kernelSpace) find(addr uint64) *mapping {
 	if k.base.start <= addr && addr < k.base.end {
 		return &k.base
 	}
+	if k.base.end <= addr && addr < k.imageEnd() {
+		return &k.base
+	}
 	return nil
+}
+
+// imageEnd is the end of what can be the kernel proper. perf records the part
+// up to _etext; the code that boots the machine, and stays on the stack of
+// idle threads, lies behind the data. On x86-64 everything below the modules'
+// area is the kernel's (arch/x86/include/asm/page_64_types.h,
+// KERNEL_IMAGE_SIZE).
+func (k *kernelSpace) imageEnd() uint64 {
+	const x86Text, x86Modules = 0xffffffff80000000, 0xffffffffc0000000
+	if k.base.start >= x86Text && k.base.end <= x86Modules {
+		return x86Modules
+	}
+	return k.base.end
 }
 
 // kernelMmap handles an MMAP record of the kernel, which perf makes itself

@@ -33,7 +33,8 @@ type Session struct {
 	instances map[instanceKey]*instance
 	lost      map[uint32]uint64 // by CPU: records and samples lost so far
 	firstTime uint64            // ns, of the first record that has one
-	perCPU    []bool            // by Event.Index
+	target    target            // what the command line says was recorded
+	perCPU    []bool            // what the samples say, by Event.Index
 	layouts   []*layout         // by Event.Index
 
 	cache  *locCache
@@ -206,8 +207,12 @@ func (s *Session) sampled(r *perfdata.Sample) *Thread {
 	if !th.named {
 		s.stats.UnknownThread++
 	}
-	if th.TID == 0 && r.Event.Flags&perfdata.FlagInherit == 0 {
+	if th.TID == 0 {
 		s.learnPerCPU(r.Event)
+	}
+	if sp := th.process.space; sp.before != nil && r.Misc&perfdata.MiscCPUModeMask == perfdata.MiscUser {
+		sp.before = nil // exec has returned
+		s.nextGen(sp)
 	}
 	return th
 }

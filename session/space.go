@@ -16,13 +16,25 @@ type space struct {
 	shared bool
 	copied int    // mappings copied because of fork, see Session.unshare
 	gen    uint32 // identifies this state of the space in the location cache
+
+	// before is what was mapped before exec. Until the thread is back in user
+	// mode, the user part of its callchains is still the old program's call of
+	// exec.
+	before []mapping
 }
 
 // find returns the mapping that covers addr, or nil.
 func (s *space) find(addr uint64) *mapping {
-	i := sort.Search(len(s.maps), func(i int) bool { return s.maps[i].end > addr })
-	if i < len(s.maps) && s.maps[i].start <= addr {
-		return &s.maps[i]
+	if m := find(s.maps, addr); m != nil || s.before == nil {
+		return m
+	}
+	return find(s.before, addr)
+}
+
+func find(maps []mapping, addr uint64) *mapping {
+	i := sort.Search(len(maps), func(i int) bool { return maps[i].end > addr })
+	if i < len(maps) && maps[i].start <= addr {
+		return &maps[i]
 	}
 	return nil
 }
@@ -57,7 +69,7 @@ func (s *space) insert(m mapping) {
 
 // remove unmaps exactly the mapping that starts at start.
 func (s *space) remove(start uint64) bool {
-	m := s.find(start)
+	m := find(s.maps, start)
 	if m == nil || m.start != start {
 		return false
 	}
@@ -89,12 +101,7 @@ func (s *space) fork() *space {
 	return &space{maps: s.maps[:len(s.maps):len(s.maps)], shared: true}
 }
 
-// clear unmaps everything, for exec.
-func (s *space) clear() {
-	if s.shared {
-		s.maps, s.shared = nil, false
-		return
-	}
-	clear(s.maps)
-	s.maps = s.maps[:0]
+// exec unmaps everything.
+func (s *space) exec() {
+	s.before, s.maps, s.shared = s.maps, nil, false
 }

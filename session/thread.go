@@ -135,7 +135,7 @@ func (s *Session) exec(th *Thread) {
 	sp := th.process.space
 	s.live -= sp.copied
 	sp.copied = 0
-	sp.clear()
+	sp.exec()
 	s.nextGen(sp)
 }
 
