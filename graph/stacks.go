@@ -137,6 +137,9 @@ func (s *Stacks) At(i int) (Stack, Values) {
 	return Stack{s.labels[e.label], s.arena.get(e.pos, e.n)}, e.v
 }
 
+// AddAt adds v to stack number i.
+func (s *Stacks) AddAt(i int, v Values) { s.entries.at(i).v.add(v) }
+
 // All yields the stacks in the order of their index.
 func (s *Stacks) All() iter.Seq2[Stack, Values] {
 	return func(yield func(Stack, Values) bool) {
