@@ -204,8 +204,7 @@ func hasCRC(path string, want uint32) bool {
 	return string(h.Sum(nil)) == string(b[:])
 }
 
-// readSymbols fills im.symbols from the debug file, the file itself, its PLT
-// and, where there are no symbols at all, its unwind tables.
+// readSymbols fills im.symbols from the debug file, the file itself, its PLT.
 func (im *Image) readSymbols() {
 	code := im.file
 	if code == nil {
@@ -227,7 +226,6 @@ func (im *Image) readSymbols() {
 	}
 	if im.file != nil {
 		im.note(im.file, im.file.addPLT(&b))
-		im.note(im.file, im.file.addUnwindFunctions(&b))
 	}
 	im.symbols = b.finish()
 }

@@ -12,15 +12,18 @@ type Image struct {
 	store *Store
 	id    uint32
 
-	reloc     relocation
-	move      uint64 // what was added to link-time addresses of a Kernel
-	loaded    bool
-	file      *elfFile // code; nil if not found
-	debug     *elfFile // separate debug file, if any
-	symbols   *symtab  // nil if none
-	functions map[int]*Function
-	callIndex map[uint64][]callSite // by function entry
-	problems  []Problem
+	reloc               relocation
+	move                uint64 // what was added to link-time addresses of a Kernel
+	loaded, unwoundDone bool
+	file                *elfFile // code; nil if not found
+	debug               *elfFile // separate debug file, if any
+	symbols             *symtab  // nil if none
+	unnamed             *symtab  // functions known only from unwind tables
+	functions           map[*symbol]*Function
+	exports             map[string]uint64     // dynamic symbols by name: file offsets
+	described           int                   // Locs below this one have their lines
+	callIndex           map[uint64][]callSite // by function entry
+	problems            []Problem
 }
 
 // relocation ties recorded addresses to link-time ones: where a symbol was.
@@ -84,32 +87,34 @@ func (im *Image) loadBPF() {
 // FunctionAt returns the function that covers an offset of the image, or nil.
 func (im *Image) FunctionAt(offset uint64) *Function {
 	im.load()
-	if im.symbols == nil {
-		return nil
+	if im.symbols != nil {
+		if i := im.symbols.find(offset); i >= 0 {
+			return im.function(&im.symbols.all[i])
+		}
 	}
-	i := im.symbols.find(offset)
-	if i < 0 {
-		return nil
+	if t := im.unwound(); t != nil {
+		if i := t.find(offset); i >= 0 {
+			return im.function(&t.all[i])
+		}
 	}
-	return im.function(i)
+	return nil
 }
 
-// function returns the Function of symbol number i, made on first use: most
-// symbols of a large program are never asked for.
-func (im *Image) function(i int) *Function {
-	if f := im.functions[i]; f != nil {
+// function returns the Function of a symbol, made on first use: most symbols
+// of a large program are never asked for.
+func (im *Image) function(y *symbol) *Function {
+	if f := im.functions[y]; f != nil {
 		return f
 	}
-	y := &im.symbols.all[i]
 	f := &Function{System: y.name, Entry: y.start, End: y.end, Image: im, Stub: y.stub}
 	if im.Kind == File && !y.stub {
 		f.System = plainName(y.name)
 	}
 	f.Name = im.store.demangle(f.System)
 	if im.functions == nil {
-		im.functions = map[int]*Function{}
+		im.functions = map[*symbol]*Function{}
 	}
-	im.functions[i] = f
+	im.functions[y] = f
 	return f
 }
 

@@ -240,3 +240,58 @@ func (e *elfFile) nameResolvers(r *relocations) error {
 	}
 	return nil
 }
+
+// ResolvePLT returns the function behind a PLT stub; f itself if it is no
+// stub, nil if no image of the store defines the target.
+//
+// A recording does not tell what the dynamic linker bound, so the rule is the
+// linker's default: the stub's own image for an indirect function it defines,
+// else the first image (in the order in which they entered the store, which
+// is load order in a single process) that exports the name. It is wrong for
+// symbol versions, dlmopen namespaces, protected symbols and libraries that
+// different processes load in different order. The target of an indirect
+// function is the symbol of its resolver, not the implementation it chose.
+func (s *Store) ResolvePLT(f *Function) *Function {
+	if f == nil || !f.Stub {
+		return f
+	}
+	if t, ok := s.plt[f]; ok {
+		return t
+	}
+	name := strings.TrimSuffix(f.System, "@plt")
+	var target *Function
+	own := f.Image
+	if off, ok := own.exported()[name]; ok {
+		target = own.FunctionAt(off)
+	}
+	for i := 0; i < len(s.images) && target == nil; i++ {
+		if im := s.images[i]; im != own && im.Kind == File {
+			if off, ok := im.exported()[name]; ok {
+				target = im.FunctionAt(off)
+			}
+		}
+	}
+	if s.plt == nil {
+		s.plt = map[*Function]*Function{}
+	}
+	s.plt[f] = target
+	return target
+}
+
+// exported returns the functions an image offers to others, by name.
+func (im *Image) exported() map[string]uint64 {
+	im.load()
+	if im.exports != nil || im.file == nil {
+		return im.exports
+	}
+	im.exports = map[string]uint64{}
+	im.note(im.file, im.file.rawSymbols(dynsymSection, func(_ int, y *rawSymbol) {
+		if y.shndx == elf.SHN_UNDEF || y.bind() == elf.STB_LOCAL || (y.typ() != elf.STT_FUNC && y.typ() != elf.STT_GNU_IFUNC) {
+			return
+		}
+		if off, ok := im.file.offset(y.value); ok {
+			im.exports[plainName(y.name)] = off
+		}
+	}))
+	return im.exports
+}

@@ -28,22 +28,14 @@ type Store struct {
 	byKey  map[Key]*Image
 	locs   locTable
 
-	functions []*Function       // by Loc; nil not looked up yet, notFound none
-	sites     []uint64          // by Loc: offset of the call instruction plus one; 0 not looked up yet
-	lines     []position        // by Loc
+	functions []*Function // by Loc; nil not looked up yet, notFound none
+	sites     []uint64    // by Loc: offset of the call instruction plus one; 0 not looked up yet
+	lines     []position  // by Loc
+	debug     openDebug
 	perfMaps  map[int32]*symtab // by process
 	kernel    *kernelSymbols    // kallsyms, once read
 	demangled map[string]string
 	plt       map[*Function]*Function
-	exports   map[string]*Function // ResolvePLT: dynamic symbols of the images
-	exporters int                  // images already in exports
-}
-
-// position is a line of source; file is an index into Store-wide names.
-type position struct {
-	file string
-	line int32
-	done bool
 }
 
 // NewStore returns an empty Store.

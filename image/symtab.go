@@ -131,8 +131,14 @@ func (t *symtab) find(offset uint64) int {
 	return -1
 }
 
-// byName returns the number of the symbol with a name, or -1. It is a linear
-// search: callers ask for a handful of names.
-func (t *symtab) byName(name string) int {
-	return slices.IndexFunc(t.all, func(y symbol) bool { return y.name == name })
+// cut returns end, or the start of the first symbol in [start, end).
+func (t *symtab) cut(start, end uint64) uint64 {
+	if t == nil {
+		return end
+	}
+	i, _ := slices.BinarySearchFunc(t.all, start, func(y symbol, o uint64) int { return cmp.Compare(y.start, o) })
+	if i < len(t.all) {
+		return min(end, t.all[i].start)
+	}
+	return end
 }
