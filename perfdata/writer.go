@@ -84,7 +84,7 @@ func NewPipeWriter(w io.Writer, meta *Meta, opts WriteOptions) (*Writer, error) 
 }
 
 func newWriter(w io.Writer, meta *Meta, opts WriteOptions) (*Writer, error) {
-	if err := checkEvents(meta.Events); err != nil {
+	if err := checkLayouts(meta.Events); err != nil {
 		return nil, err
 	}
 	wr := &Writer{meta: meta, out: w, buf: make([]byte, 0, writeBufferSize)}
@@ -97,11 +97,11 @@ func newWriter(w io.Writer, meta *Meta, opts WriteOptions) (*Writer, error) {
 	return wr, nil
 }
 
-// checkEvents refuses events whose records a reader could not tell apart:
+// checkLayouts refuses events whose records a reader could not tell apart:
 // it finds the id, and from it the layout, at one place for all of them
 // (evlist__valid_sample_type and evlist__valid_sample_id_all in
 // tools/perf/util/evlist.c).
-func checkEvents(events []*Event) error {
+func checkLayouts(events []*Event) error {
 	if len(events) == 0 {
 		return errors.New("perfdata: a recording needs at least one event")
 	}

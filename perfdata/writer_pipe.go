@@ -46,12 +46,14 @@ func (w *Writer) pipeFeature(ft feature) {
 }
 
 // pipeTracingData writes HEADER_TRACING_DATA, whose data lies behind the
-// record, filled up to 8 bytes.
+// record. Its size includes what fills it up to 8 bytes
+// (perf_event__synthesize_tracing_data in tools/perf/util/header.c).
 func (w *Writer) pipeTracingData(data []byte) {
+	pad := -len(data) & 7
 	b := le.AppendUint64(nil, uint64(TypeHeaderTracingData)|uint64(tracingDataSize)<<48)
-	b = le.AppendUint32(b, uint32(len(data)))
+	b = le.AppendUint32(b, uint32(len(data)+pad))
 	b = append(b, data...)
-	w.emit(appendZeros(b, -len(data)&7))
+	w.emit(appendZeros(b, pad))
 }
 
 // pipeBuildIDs writes the build IDs not yet written.
