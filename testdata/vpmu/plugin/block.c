@@ -33,6 +33,23 @@ static double factor(double sigma, uint64_t seed, uint64_t image, uint64_t off)
 	return exp(sigma * z - sigma * sigma / 2);
 }
 
+// modrm_len is how long a ModRM byte, SIB and displacement are.
+static size_t modrm_len(const uint8_t *m, size_t have)
+{
+	int mod = m[0] >> 6, rm = m[0] & 7;
+	size_t n = 1;
+	if (mod == 3)
+		return n;
+	if (rm == 4) {
+		n++;
+		if (have > 1 && mod == 0 && (m[1] & 7) == 5)
+			n += 4;
+	} else if (mod == 0 && rm == 5) {
+		n += 4;
+	}
+	return n + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
+}
+
 static void decode(Block *b, const uint8_t *c, size_t size, uint64_t vaddr)
 {
 	size_t i = 0;
@@ -49,6 +66,24 @@ static void decode(Block *b, const uint8_t *c, size_t size, uint64_t vaddr)
 	if (size >= 4)
 		memcpy(&rel32, c + size - 4, 4);
 	int8_t rel8 = c[size - 1];
+	// An instruction across a page boundary is given up by the translator and
+	// begins the next block, but we are told of its first bytes: only whole
+	// instructions count as branches. block_shorten does the rest.
+	size_t want = i;
+	if (op == 0xe8 || op == 0xe9)
+		want += 4;
+	else if (op == 0xeb || (op & 0xf0) == 0x70 || (op & 0xfc) == 0xe0)
+		want += 1;
+	else if (op == 0x0f && (sub & 0xf0) == 0x80)
+		want += 5;
+	else if (op == 0x0f && sub == 0x05)
+		want += 1;
+	else if (op == 0xc2 || op == 0xca)
+		want += 2;
+	else if (op == 0xff)
+		want += i < size ? modrm_len(c + i, size - i) : 1;
+	if (want > size)
+		return;
 	b->branch = 1;
 	if (op == 0xe8)
 		b->end = END_CALL, b->target = next + rel32;
@@ -128,10 +163,10 @@ Block *block_of(struct qemu_plugin_tb *tb)
 	uint32_t image = image_at(vaddr, &off, &plt);
 	Block **head = &blocks[mix(vaddr) % NBLOCK];
 	for (Block *b = *head; b; b = b->next)
-		if (b->vaddr == vaddr && b->n == n && b->hash == hash && b->image == image && place_at(b->place)->off == off)
+		if (b->vaddr == vaddr && b->told == n && b->hash == hash && b->image == image && place_at(b->place)->off == off)
 			return b;
 	Block *b = aligned(sizeof *b);
-	b->vaddr = vaddr, b->n = n, b->hash = hash, b->image = image, b->flags = plt;
+	b->vaddr = vaddr, b->n = b->told = n, b->hash = hash, b->image = image, b->flags = plt;
 	b->last = qemu_plugin_insn_vaddr(in);
 	b->fall = b->last + qemu_plugin_insn_size(in);
 	b->at = calloc(n, sizeof *b->at);
@@ -157,6 +192,20 @@ Block *block_of(struct qemu_plugin_tb *tb)
 			b->flags |= BLK_HANDLER;
 	b->next = *head;
 	return *head = b;
+}
+
+// block_shorten takes off the last instruction, which turned out to belong to
+// the next block.
+void block_shorten(Block *b)
+{
+	uint64_t off;
+	int unused;
+	b->fall = b->last;
+	b->last = b->vaddr + b->at[--b->n - 1];
+	b->end = END_NONE, b->branch = 0;
+	image_at(b->last, &off, &unused);
+	b->site = place_of(b->image, off);
+	price(b, off);
 }
 
 // block_handler notes a signal handler, so that its start is told from a call.

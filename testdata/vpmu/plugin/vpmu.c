@@ -334,6 +334,19 @@ static void __attribute__((noinline)) signal_return(Thread *t)
 		t->prev = t->saved[t->nsaved];
 }
 
+// not_next: b does not follow p, though p ends in no branch. See decode.
+static void __attribute__((noinline)) not_next(Thread *t, Block *p, const Block *b)
+{
+	if (b->vaddr != p->last || p->n < 2) {
+		odd[ODD_UNEXPECTED]++;
+		return;
+	}
+	lanes was = p->cost;
+	block_shorten(p);
+	t->insns--;
+	t->left += was - p->cost;
+}
+
 static void thread_begins(Thread *t, const Block *b)
 {
 	if (want_cct)
@@ -359,6 +372,8 @@ static inline __attribute__((always_inline)) void step(unsigned vcpu, Block *b, 
 	t->prev = b;
 	t->branches += p->branch;
 	if (!truth) {
+		if (UNLIKELY(b->vaddr == p->last) && p->end == END_NONE)
+			not_next(t, p, b);
 		t->calls += p->end == END_CALL || p->end == END_CALLI;
 		if (p->end == END_REP && p->last == b->vaddr)
 			t->insns--, t->left += b->rep_back;
@@ -411,7 +426,8 @@ static inline __attribute__((always_inline)) void step(unsigned vcpu, Block *b, 
 		thread_begins(t, b);
 		break;
 	default:
-		odd[ODD_UNEXPECTED] += b->vaddr != p->fall;
+		if (UNLIKELY(b->vaddr != p->fall))
+			not_next(t, p, b);
 	}
 run:
 	t->insns += b->n;

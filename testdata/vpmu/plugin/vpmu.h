@@ -37,7 +37,7 @@ typedef struct Block {
 	lanes cost;      // in UNITs, per lane
 	lanes rep_back;  // what a further round of a repeated string instruction must not count again
 	uint64_t vaddr, last, fall, target; // first and last instruction, what follows, direct target
-	uint32_t n;      // instructions
+	uint32_t n, told; // instructions; as many as the translator told of
 	uint8_t end, flags, branch; // branch: 1 if the last instruction is one
 	uint16_t ret_imm; // bytes a return takes off the stack beside the address
 	uint32_t place, site; // of the first and the last instruction
@@ -174,6 +174,7 @@ void image_write(void);
 
 // block.c
 Block *block_of(struct qemu_plugin_tb *);
+void block_shorten(Block *);
 void block_handler(uint64_t vaddr, uint64_t restorer);
 int is_restorer(uint64_t addr);
 uint64_t mix(uint64_t);

@@ -1,0 +1,172 @@
+// Package cli is the command line: one file per command, and what the
+// commands share (speech, progress, inputs, output files).
+//
+// Rules of speech:
+//
+//   - Results go to standard output or the file named with -o; everything
+//     else goes to standard error, a line at a time, as "perfcorrect: ...",
+//     without capital or full stop.
+//   - A warning says "warning:" and what it means for the result. It never
+//     changes the exit status.
+//   - An error says what failed, where and why; a hint that follows says what
+//     to do about it.
+//   - --quiet leaves only errors.
+//
+// Exit status is 0 for success, 1 for failure and 2 for a command line that
+// makes no sense.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+// Exit statuses.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// IO is the world around a command.
+type IO struct {
+	Stdin  *os.File
+	Stdout *os.File
+	Stderr io.Writer
+}
+
+// System is the process's own IO.
+func System() IO { return IO{os.Stdin, os.Stdout, os.Stderr} }
+
+// command is one sub-command. flags declares its flags in fs and returns the
+// function that runs it once they are parsed.
+type command struct {
+	name    string
+	args    string // for the usage line
+	summary string // one line
+	about   string // a paragraph or two of help
+	flags   func(fs *pflag.FlagSet) runFunc
+}
+
+type runFunc func(ctx context.Context, env *env, args []string) error
+
+// commands in the order help shows them.
+func commands() []*command {
+	return []*command{
+		convertCommand(),
+		completionCommand(),
+	}
+}
+
+// env is what a running command has: its IO and its voice.
+type env struct {
+	IO
+	*voice
+}
+
+// Main runs the command line args (without the program name) and returns the
+// exit status.
+func Main(args []string, io IO) int {
+	// A second interrupt kills as usual: the first gave the command the
+	// chance to remove its temporary file.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	e := &env{IO: io, voice: newVoice(io.Stderr)}
+	err := dispatch(ctx, e, args)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, syscall.EPIPE):
+		return exitFailure // the reader of our output went away: nothing to tell
+	}
+	e.fail(err)
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// dispatch finds the command and parses its flags.
+func dispatch(ctx context.Context, e *env, args []string) error {
+	if len(args) == 0 {
+		fmt.Fprint(e.Stderr, helpText())
+		return usagef("no command given")
+	}
+	switch args[0] {
+	case "help", "-h", "--help":
+		return printHelp(e, args[1:])
+	case "version", "-v", "--version":
+		fmt.Fprintln(e.Stdout, "perfcorrect", version())
+		return nil
+	}
+	c := findCommand(args[0])
+	if c == nil {
+		if strings.HasPrefix(args[0], "-") {
+			return usagef("flag %s stands before the command", args[0])
+		}
+		return usagef("unknown command %q", args[0])
+	}
+	fs, run := c.flagSet()
+	quiet := fs.BoolP("quiet", "q", false, "say nothing but errors")
+	if err := fs.Parse(args[1:]); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			fmt.Fprint(e.Stdout, c.help())
+			return nil
+		}
+		return &usageError{err: err, command: c.name}
+	}
+	e.quiet = *quiet
+	err := run(ctx, e, fs.Args())
+	var usage *usageError
+	if errors.As(err, &usage) {
+		usage.command = c.name
+	}
+	return err
+}
+
+func findCommand(name string) *command {
+	for _, c := range commands() {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// flagSet declares the command's flags. Flags may stand before or after the
+// file names, as perf users type them.
+func (c *command) flagSet() (*pflag.FlagSet, runFunc) {
+	fs := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.SetOutput(io.Discard)
+	return fs, c.flags(fs)
+}
+
+// version is the module's version, or the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return "devel " + s.Value
+		}
+	}
+	return "devel"
+}

@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/perfcorrect/perfcorrect/correct"
+	"github.com/perfcorrect/perfcorrect/formats"
+	"github.com/perfcorrect/perfcorrect/graph"
+	"github.com/perfcorrect/perfcorrect/perfdata"
+)
+
+func convertCommand() *command {
+	return &command{
+		name:    "convert",
+		args:    "[perf.data...]",
+		summary: "correct a recording and write it for pprof, flame graphs and other tools",
+		about: `Reads recordings of perf record, estimates how often each call was made, and
+writes a profile. Several recordings are merged; without one, perf.data is read.
+Without -o the profile goes to standard output, or to perfcorrect.pb.gz if that
+is a terminal and the format binary.
+
+Graphs and their formats:
+  stacks   call stacks with samples and calls into the leaf: pprof, folded
+  dcg      call edges with their call sites: pprof, jsonl
+
+Methods:
+  none     every sample is a call of its leaf: what other tools show
+  density  calls counted since the last tick, less for late ticks (Lee 2015);
+           needs a counter of calls in the group of the sampling event
+  auto     density if the recording has such a counter, else none`,
+		flags: func(fs *pflag.FlagSet) runFunc {
+			c := new(convert)
+			c.declare(fs)
+			return c.run
+		},
+	}
+}
+
+// convert is the command's flags.
+type convert struct {
+	inputFlags
+	filter
+	graph, method, format, latency *string
+
+	output        string
+	event         string
+	callEvent     string
+	lambda, alpha float64
+	alphaSet      func() bool
+	labels        []string
+	noInline      bool
+}
+
+func (c *convert) declare(fs *pflag.FlagSet) {
+	c.graph = choice(fs, "graph", "what to write", formats.Graphs()...)
+	c.method = choice(fs, "method", "how calls are estimated", append([]string{"auto"}, correct.Methods()...)...)
+	c.format = choice(fs, "format", "as what to write it", "pprof", "folded", "jsonl")
+	fs.StringVarP(&c.output, "output", "o", "", "write to `FILE`; - is standard output")
+	c.inputFlags.declare(fs)
+	fs.StringVar(&c.event, "event", "", "use the samples of event `NAME`; default the first that has some")
+	fs.StringVar(&c.callEvent, "call-event", "", "the event that counts calls, by `NAME` or code; default is recognised")
+	c.latency = choice(fs, "latency", "what tells how late a tick was", "auto", "off", "overshoot", "sched")
+	fs.Float64Var(&c.lambda, "lambda", 0, "sampling period in Lee's formula, in units of the event; default the recorded one")
+	fs.Float64Var(&c.alpha, "alpha", 1000, "weight of latency against lambda in Lee's formula")
+	c.alphaSet = func() bool { return fs.Changed("alpha") }
+	c.filter.declare(fs)
+	fs.StringSliceVar(&c.labels, "label", nil, "label pprof samples with thread (name), pid or tid")
+	fs.BoolVar(&c.noInline, "no-inline", false, "do not show inlined calls; none are shown yet")
+}
+
+func (c *convert) run(ctx context.Context, e *env, args []string) error {
+	write, opt, err := c.check()
+	if err != nil {
+		return &usageError{err: err}
+	}
+	names, err := c.names(args)
+	if err != nil {
+		return err
+	}
+	var total correct.Estimator
+	var span timeSpan
+	for _, name := range names {
+		est, err := c.read(ctx, e, name, opt, &span)
+		if err != nil {
+			return err
+		}
+		if total == nil {
+			total = est
+		} else if err := total.Merge(est); err != nil {
+			return withHint(fmt.Errorf("merging %s: %w", name, err), "--method none merges all recordings")
+		}
+	}
+	res := total.Result()
+	for _, w := range res.Warnings {
+		e.warn("%s", w)
+	}
+	if err := c.someSamples(res); err != nil {
+		return err
+	}
+	e.unused(res)
+	e.say("%s", res.Summary)
+	return c.write(ctx, e, write, res, span)
+}
+
+// check looks at the flags before anything is read.
+func (c *convert) check() (formats.Writer, correct.Options, error) {
+	opt := correct.Options{Event: c.event, CallEvent: c.callEvent, Lambda: c.lambda}
+	write, err := formats.Lookup(*c.graph, *c.format)
+	if err != nil {
+		return nil, opt, err
+	}
+	if opt.Latency, err = correct.ParseLatency(*c.latency); err != nil {
+		return nil, opt, err
+	}
+	if c.alphaSet() {
+		opt.Alpha = &c.alpha
+	}
+	if c.lambda < 0 || c.alpha < 0 {
+		return nil, opt, errors.New("--lambda and --alpha cannot be negative")
+	}
+	for _, l := range c.labels {
+		switch l {
+		case "thread":
+		case "pid":
+			opt.LabelPID = true
+		case "tid":
+			opt.LabelTID = true
+		default:
+			return nil, opt, fmt.Errorf("unknown label %q: have thread, pid, tid", l)
+		}
+	}
+	return write, opt, nil
+}
+
+// read feeds one recording to an estimator and says what was wrong with it.
+func (c *convert) read(ctx context.Context, e *env, name string, opt correct.Options, span *timeSpan) (correct.Estimator, error) {
+	in, err := c.open(e, name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	opt.Meta = in.reader.Meta()
+	var est correct.Estimator
+	for s, err := range in.samples(ctx, e) {
+		if err != nil {
+			return nil, err
+		}
+		// The first sample is the first moment at which all of a pipe's
+		// events are known.
+		if est == nil {
+			if est, err = c.estimator(e, opt); err != nil {
+				return nil, err
+			}
+		}
+		if c.keep(s) {
+			est.Add(s)
+		}
+	}
+	for _, n := range in.notes() {
+		e.warn("%v", n)
+	}
+	if est == nil { // no samples at all, said later
+		est, _ = correct.New("none", opt)
+	}
+	span.add(in)
+	return est, nil
+}
+
+// estimator returns one for the method asked for. Method auto is decided by
+// the first recording; the others must have the same evidence.
+func (c *convert) estimator(e *env, opt correct.Options) (correct.Estimator, error) {
+	if *c.method == "auto" {
+		*c.method = "none"
+		if _, err := supports("density", opt); err == nil {
+			*c.method = "density"
+		} else {
+			e.say("method none: %v; every sample counts as one call", err)
+			e.say("hint: %s", counterHint)
+		}
+	}
+	est, err := correct.New(*c.method, opt)
+	if err != nil {
+		return nil, withHint(err, "--method none needs no counter")
+	}
+	return est, nil
+}
+
+// someSamples is an error if there is nothing to write.
+func (c *convert) someSamples(res *correct.Result) error {
+	if res.Used > 0 {
+		return nil
+	}
+	err := errors.New("no samples")
+	switch {
+	case c.dropped > 0:
+		return withHint(err, "%s", c.hint())
+	case len(res.Unused) > 0:
+		var names []string
+		for _, u := range res.Unused {
+			names = append(names, u.Event)
+		}
+		return withHint(err, "the recording has samples of %s", strings.Join(names, ", "))
+	}
+	return withHint(err, "perfcorrect info shows what is in the recording")
+}
+
+// unused says which samples are not in the profile. The scheduler's events
+// are recorded for the sake of the others.
+func (e *env) unused(res *correct.Result) {
+	for _, u := range res.Unused {
+		if !strings.HasPrefix(u.Event, "sched:") {
+			e.warn("%s of event %s not used; --event %s takes them instead", count(u.Samples, "sample"), u.Event, u.Event)
+		}
+	}
+}
+
+func (c *convert) write(ctx context.Context, e *env, write formats.Writer, res *correct.Result, span timeSpan) error {
+	p := &formats.Profile{
+		Store: c.store, Method: res.Method, Stacks: res.Stacks,
+		Start: span.start, Duration: span.duration, Period: int64(res.Period),
+		Comments: []string{res.Summary}, Inline: !c.noInline,
+	}
+	p.EventName, p.EventUnit = formats.EventType(res.Event)
+	p.ThreadLabels = has(c.labels, "thread") && len(c.labels) > 0
+	if *c.graph == "dcg" {
+		p.DCG = res.DCG(c.store)
+		for reason, v := range p.DCG.Dropped {
+			if v.Samples > 0 {
+				e.warn("%s of %d samples gave no call edge: %v", share(uint64(v.Samples), uint64(res.Used)), res.Used, graph.Reason(reason))
+			}
+		}
+	}
+	name := e.outputName(c.output, *c.format == "pprof")
+	if err := e.writeOutput(ctx, name, func(w io.Writer) error { return write(w, p) }); err != nil {
+		return err
+	}
+	for _, n := range symbolNotes(c.store) {
+		e.warn("%v", n)
+	}
+	if name != "-" {
+		e.say("wrote %s", name)
+	}
+	return nil
+}
+
+// timeSpan is when the recordings were made.
+type timeSpan struct {
+	start    int64 // ns since 1970, 0 if not known
+	duration int64 // ns, of all together
+}
+
+func (t *timeSpan) add(in *input) {
+	st := in.session.Stats()
+	t.duration += int64(st.Last - st.First)
+	if start := wallClock(in.reader.Meta(), st.First); start > 0 && (t.start == 0 || start < t.start) {
+		t.start = start
+	}
+}
+
+// wallClock turns a time of the recording's clock into one since 1970, which
+// perf makes possible with -k CLOCK.
+func wallClock(m *perfdata.Meta, t uint64) int64 {
+	c := m.ClockData
+	if c == nil || c.WallClockNS == 0 {
+		return 0
+	}
+	return int64(c.WallClockNS + t - c.ClockIDTimeNS)
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/perfcorrect/perfcorrect/image"
+	"github.com/perfcorrect/perfcorrect/perfdata"
+	"github.com/perfcorrect/perfcorrect/session"
+
+	"github.com/spf13/pflag"
+)
+
+// inputFlags are the flags of commands that read recordings.
+type inputFlags struct {
+	files []string
+	image image.Options
+	store *image.Store
+}
+
+func (f *inputFlags) declare(fs *pflag.FlagSet) {
+	fs.StringArrayVarP(&f.files, "input", "i", nil, "recording to `FILE`, as perf has it; - is standard input")
+	fs.StringVar(&f.image.Symfs, "symfs", "", "look for the recorded program files under `DIR`")
+	fs.StringVarP(&f.image.Vmlinux, "vmlinux", "k", "", "kernel `FILE` with symbols")
+	fs.StringVar(&f.image.Kallsyms, "kallsyms", "", "kernel symbols in `FILE`, as in /proc/kallsyms")
+	fs.BoolVar(&f.image.NoDemangle, "no-demangle", false, "leave C++ and Rust names as they are")
+}
+
+// names are the recordings to read: arguments and -i together, or perf.data.
+func (f *inputFlags) names(args []string) ([]string, error) {
+	names := append(append([]string(nil), f.files...), args...)
+	if len(names) == 0 {
+		names = []string{"perf.data"}
+	}
+	stdin := 0
+	for _, n := range names {
+		if n == "-" {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return nil, usagef("standard input can be read only once")
+	}
+	return names, nil
+}
+
+// input is one recording being read.
+type input struct {
+	name    string // as given
+	reader  *perfdata.Reader
+	session *session.Session
+	begun   bool
+}
+
+// open opens a recording; all of one command share the image store.
+func (f *inputFlags) open(e *env, name string) (*input, error) {
+	if f.store == nil {
+		f.store = image.NewStore(f.image)
+	}
+	in := &input{name: name}
+	var err error
+	if name == "-" {
+		in.name = "standard input"
+		if term.IsTerminal(int(e.Stdin.Fd())) {
+			return nil, withHint(errors.New("standard input is a terminal, not a recording"), "perf record -o - -g PROGRAM | perfcorrect convert -")
+		}
+		in.reader, err = perfdata.NewReader(e.Stdin, in.name)
+	} else {
+		in.reader, err = perfdata.Open(name)
+	}
+	if err != nil {
+		return nil, openHint(name, err)
+	}
+	if pipe := name == "-" || in.reader.Meta().Pipe; !pipe {
+		f.store.SetSameHost(recordedHere(name, in.reader.Meta()))
+	}
+	in.session = session.New(in.reader, f.store)
+	return in, nil
+}
+
+func openHint(name string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return withHint(err, "perf record -g PROGRAM makes perf.data")
+	case errors.Is(err, fs.ErrPermission):
+		return withHint(err, "the recording belongs to the user who recorded it: sudo chown $USER %s", name)
+	}
+	return err
+}
+
+// recordedHere reports whether a recording was made on this host since it
+// booted, so that the running kernel's symbols are those of the recording.
+func recordedHere(name string, meta *perfdata.Meta) bool {
+	var uts unix.Utsname
+	var sys unix.Sysinfo_t
+	host, err := os.Hostname()
+	if err != nil || unix.Uname(&uts) != nil || unix.Sysinfo(&sys) != nil {
+		return false
+	}
+	info, err := os.Stat(name)
+	if err != nil || meta.Hostname != host || meta.OSRelease != unix.ByteSliceToString(uts.Release[:]) {
+		return false
+	}
+	return info.ModTime().Unix() > now().Unix()-sys.Uptime
+}
+
+func (in *input) Close() error { return in.reader.Close() }
+
+// samples iterates over the session's samples, shows progress and ends with
+// an error when ctx is cancelled.
+func (in *input) samples(ctx context.Context, e *env) iter.Seq2[*session.Sample, error] {
+	const every = 4096 // samples between two looks at the clock
+	return func(yield func(*session.Sample, error) bool) {
+		bar := e.startBar()
+		defer e.stopBar()
+		n := 0
+		for s, err := range in.session.Samples() {
+			if n++; n%every == 0 {
+				done, total := in.reader.Progress()
+				bar.update("reading", done, total)
+				if ctx.Err() != nil {
+					yield(nil, errInterrupted)
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("reading %s: %w", in.name, err))
+				return
+			}
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// filter keeps the samples of some processes, threads or commands; empty
+// lists keep all.
+type filter struct {
+	pids, tids []int32
+	comms      []string
+
+	seen    map[string]bool // commands, for the hint if nothing is left
+	dropped int64
+}
+
+func (f *filter) declare(fs *pflag.FlagSet) {
+	fs.Int32SliceVar(&f.pids, "pid", nil, "only samples of these processes")
+	fs.Int32SliceVar(&f.tids, "tid", nil, "only samples of these threads")
+	fs.StringSliceVar(&f.comms, "comm", nil, "only samples of threads with these names")
+}
+
+func (f *filter) keep(s *session.Sample) bool {
+	if len(f.pids)+len(f.tids)+len(f.comms) == 0 {
+		return true
+	}
+	t := s.Thread
+	if has(f.pids, t.PID) && has(f.tids, t.TID) && has(f.comms, t.Comm) {
+		return true
+	}
+	f.dropped++
+	if f.seen == nil {
+		f.seen = map[string]bool{}
+	}
+	f.seen[t.Comm] = true
+	return false
+}
+
+func has[T comparable](list []T, v T) bool {
+	for _, x := range list {
+		if x == v {
+			return true
+		}
+	}
+	return len(list) == 0
+}
+
+// hint names what the filter could have kept.
+func (f *filter) hint() string {
+	var comms []string
+	for _, c := range sortedKeys(f.seen) {
+		if len(comms) == 10 {
+			comms = append(comms, "...")
+			break
+		}
+		comms = append(comms, c)
+	}
+	return "--pid, --tid and --comm leave none; the recording has " + strings.Join(comms, ", ")
+}

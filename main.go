@@ -1,0 +1,14 @@
+// Perfcorrect corrects the bias of sampled call graphs: from a Linux
+// perf.data recording it estimates how often each call was made, and writes
+// what pprof, flame graphs and other tools open.
+package main
+
+import (
+	"os"
+
+	"github.com/perfcorrect/perfcorrect/cli"
+)
+
+func main() {
+	os.Exit(cli.Main(os.Args[1:], cli.System()))
+}
