@@ -3,7 +3,6 @@ package perfdata
 import (
 	"fmt"
 	"io"
-	"slices"
 )
 
 // applies reports whether a record tells about the recording, so that it goes
@@ -41,7 +40,8 @@ func (r *Reader) apply(h rawHeader, raw []byte) bool {
 		if behind := raw[h.size:]; len(behind) > 0 {
 			body = behind
 		}
-		m.TracingData = slices.Clone(body[:min(n, uint64(len(body)))])
+		m.setTracingData(body[:min(n, uint64(len(body)))])
+		m.linkEvents(r.declare)
 		return n <= uint64(len(body))
 	case TypeEventUpdate:
 		return m.updateEvent(raw, big, r.eventOf)
@@ -62,7 +62,7 @@ func (r *Reader) applyFeature(raw []byte) bool {
 	}
 	ok := r.meta.decodeFeature(FeatureID(id), c.b, r.dec.big)
 	switch FeatureID(id) {
-	case FeatureEventDesc, FeatureGroupDesc, FeaturePMUMappings:
+	case FeatureEventDesc, FeatureGroupDesc, FeaturePMUMappings, FeatureTracingData, featureSimpleperfMeta:
 		r.meta.linkEvents(r.declare)
 	}
 	return ok

@@ -22,10 +22,23 @@ func (m *Meta) linkEvents(declare func(id uint64, index int)) {
 			}
 		}
 		if ev.Name == "" || ev.madeName {
-			ev.Name, ev.madeName = attrName(&ev.Attr, m.PMUMappings), true
+			ev.Name, ev.madeName = m.makeName(ev), true
 		}
 	}
 	m.linkGroups()
+}
+
+// makeName names an event by the tracing data, simpleperf's list, or its attr.
+func (m *Meta) makeName(ev *Event) string {
+	if ev.Type == TypeTracepoint {
+		if name := m.tracepoints[ev.Config]; name != "" {
+			return name
+		}
+	}
+	if name := m.simpleperf[[2]uint64{uint64(ev.Type), ev.Config}]; name != "" {
+		return name
+	}
+	return attrName(&ev.Attr, m.PMUMappings)
 }
 
 // linkGroups sets Leader and Group of every event.

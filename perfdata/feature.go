@@ -38,6 +38,8 @@ const (
 	FeatureClockData      FeatureID = 29
 	FeatureHybridTopology FeatureID = 30
 	FeaturePMUCaps        FeatureID = 31
+
+	featureSimpleperfMeta FeatureID = 129 // META_INFO of simpleperf
 )
 
 // eventDesc is one entry of the EVENT_DESC feature.
@@ -58,7 +60,7 @@ func (m *Meta) decodeFeature(id FeatureID, b []byte, big bool) bool {
 	c := &cursor{b: b, big: big}
 	switch id {
 	case FeatureTracingData:
-		m.TracingData = slices.Clone(b)
+		m.setTracingData(b)
 	case FeatureBuildID:
 		return m.decodeBuildIDs(c)
 	case FeatureHostname:
@@ -95,6 +97,11 @@ func (m *Meta) decodeFeature(id FeatureID, b []byte, big bool) bool {
 	return !c.bad
 }
 
+func (m *Meta) setTracingData(b []byte) {
+	m.TracingData = slices.Clone(b)
+	m.tracepoints = tracepointNames(b)
+}
+
 func (m *Meta) decodeSmallFeature(id FeatureID, c *cursor) {
 	switch id {
 	case FeatureSampleTime:
@@ -114,6 +121,8 @@ func (m *Meta) decodeSmallFeature(id FeatureID, c *cursor) {
 		if v := (ClockData{c.u32(), c.u64(), c.u64()}); !c.bad {
 			m.ClockData = &v
 		}
+	case featureSimpleperfMeta:
+		m.simpleperf = simpleperfNames(c.b)
 	case FeatureHybridTopology:
 		m.HybridTopology = nil
 		for range c.u32() {

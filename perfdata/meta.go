@@ -38,7 +38,10 @@ type Meta struct {
 	// ID_INDEX records: filled as they are met.
 	IDs map[uint64]Instance
 
-	descs []eventDesc
+	// Sources of event names beside EVENT_UPDATE.
+	descs       []eventDesc
+	tracepoints map[uint64]string
+	simpleperf  map[[2]uint64]string // by type and config
 }
 
 // Instance is where the kernel opened one id of an event. CPU and TID are -1
