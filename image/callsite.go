@@ -5,7 +5,7 @@ import (
 	"debug/elf"
 	"slices"
 
-	"golang.org/x/arch/x86/x86asm"
+	"github.com/perfcorrect/perfcorrect/image/x86"
 )
 
 // callSite is a call instruction: where it is and where it returns to.
@@ -101,16 +101,15 @@ func (im *Image) calls(f *Function) []callSite {
 // again after a few instructions.
 func callsIn(code []byte, base uint64) (calls []callSite) {
 	for at := 0; at < len(code); {
-		inst, err := DecodeX86(code[at:])
+		inst, err := x86.Decode(code[at:], base+uint64(at))
 		if err != nil {
 			at++
 			continue
 		}
-		next := at + inst.Len
-		if inst.Op == x86asm.CALL || inst.Op == x86asm.LCALL {
-			calls = append(calls, callSite{base + uint64(at), base + uint64(next)})
+		if inst.IsCall() {
+			calls = append(calls, callSite{inst.PC, inst.End()})
 		}
-		at = next
+		at += inst.Len
 	}
 	return calls
 }
@@ -136,13 +135,8 @@ func callPattern(code []byte, isText func(rel int64) bool) int {
 
 // isIndirectCall says whether b is exactly one "[notrack] [bnd] [REX] FF /2".
 func isIndirectCall(b []byte) bool {
-	for len(b) > 0 && (b[0] == 0x3e || b[0] == 0xf2) {
-		b = b[1:]
-	}
-	if len(b) > 0 && b[0]&0xf0 == 0x40 {
-		b = b[1:]
-	}
-	return len(b) >= 2 && b[0] == 0xff && b[1]>>3&7 == 2 && modRMLength(b[1:]) == len(b)-1
+	inst, err := x86.Decode(b, 0)
+	return err == nil && inst.Control == x86.IndirectCall && inst.Len == len(b)
 }
 
 // Text returns n bytes of code at an offset of the image, fewer where the

@@ -50,19 +50,13 @@ func contain(path string, f func() error) (err error) {
 	return f()
 }
 
-func openELF(path string) (*elfFile, error) {
-	f, err := os.Open(path)
+// openELF opens an ELF file; it stays open until Close or until too many are.
+func (o *openFiles) openELF(path string) (*elfFile, error) {
+	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a regular file", path)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
+	f := &lazyFile{set: o, path: path}
 	e, err := newELF(path, f, st.Size())
 	if err != nil {
 		f.Close()

@@ -49,15 +49,19 @@ func (s *Store) debugFiles(id string) []string {
 // ID, and reads its symbols.
 func (im *Image) loadFile() {
 	s := im.store
-	paths := []string{filepath.Join(s.opt.Symfs, im.Path)}
-	if !strings.HasPrefix(im.Path, "/") {
-		paths = nil // "//anon", "[heap]", "memfd:..." name no file
+	var paths []string
+	if strings.HasPrefix(im.Path, "/") {
+		paths = append(paths, filepath.Join(s.opt.Symfs, im.Path))
 	}
-	if s.opt.Symfs != "" {
-		// A tree of binaries need not have the directories of the host.
-		paths = append(paths, filepath.Join(s.opt.Symfs, filepath.Base(im.Path)))
+	if im.BuildID != "" { // it tells whether these guesses are the file
+		if p, ok := strings.CutSuffix(im.Path, " (deleted)"); ok {
+			paths = append(paths, filepath.Join(s.opt.Symfs, p))
+		}
+		if s.opt.Symfs != "" {
+			paths = append(paths, filepath.Join(s.opt.Symfs, filepath.Base(im.Path)))
+		}
+		paths = append(paths, s.cached(im.BuildID, "elf")...)
 	}
-	paths = append(paths, s.cached(im.BuildID, "elf")...)
 	im.file = im.openFirst(paths)
 	if im.file == nil && im.BuildID != "" {
 		// A debug file alone has names, though no code.
@@ -77,7 +81,7 @@ func (im *Image) loadFile() {
 func (im *Image) openFirst(paths []string) *elfFile {
 	var met []Problem
 	for _, p := range paths {
-		e, err := openELF(p)
+		e, err := im.store.files.openELF(p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || isDir(p):
 			continue
@@ -134,7 +138,7 @@ func (im *Image) openQuietly(paths []string, id string) *elfFile {
 		if isDir(p) {
 			continue
 		}
-		e, err := openELF(p)
+		e, err := im.store.files.openELF(p)
 		if err != nil {
 			continue
 		}
@@ -187,14 +191,11 @@ func (im *Image) separateDebug() *elfFile {
 
 // hasCRC says whether a file has the CRC-32 (IEEE) a debug link asks for.
 func hasCRC(path string, want uint32) bool {
-	f, err := os.Open(path)
+	f, _, err := openRegular(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return false
-	}
 	h := crc32.NewIEEE()
 	if _, err := io.Copy(h, f); err != nil {
 		return false

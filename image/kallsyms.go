@@ -125,7 +125,7 @@ func (s *Store) kernelSymbolsOf(im *Image, buildID string) *kernelSymbols {
 	s.kernel = &kernelSymbols{}
 	paths := s.kallsymsPaths(buildID)
 	for _, p := range paths {
-		f, err := os.Open(p)
+		f, _, err := openRegular(p)
 		if errors.Is(err, os.ErrNotExist) || isDir(p) {
 			continue
 		}

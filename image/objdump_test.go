@@ -71,44 +71,6 @@ func (d disassembly) isCall() bool {
 	return false
 }
 
-// decodeMisses compares DecodeX86 with objdump instruction by instruction.
-func decodeMisses(t *testing.T, path string) (total int, misses []disassembly) {
-	e, err := openELF(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.close()
-	for _, d := range objdump(t, path) {
-		if strings.Contains(d.text, "(bad)") || strings.HasPrefix(d.text, ".byte") {
-			continue
-		}
-		total++
-		off, _ := e.offset(d.addr)
-		inst, err := DecodeX86(e.text(off, 15))
-		// objdump shows FWAIT and the instruction behind it, and some lone
-		// prefixes, as the decoder does, apart.
-		if err != nil || inst.Len != d.length {
-			misses = append(misses, d)
-		}
-	}
-	return total, misses
-}
-
-func TestDecodeAgreesWithObjdump(t *testing.T) {
-	for _, path := range []string{libc, "/usr/bin/git"} {
-		total, misses := decodeMisses(t, path)
-		t.Logf("%s: %d instructions, %d lengths differ", path, total, len(misses))
-		for i, d := range misses {
-			if i < 20 {
-				t.Logf("  %x: %d %s", d.addr, d.length, d.text)
-			}
-		}
-		if len(misses) > total/10_000 {
-			t.Errorf("%s: %d of %d instruction lengths differ from objdump's", path, len(misses), total)
-		}
-	}
-}
-
 // TestCallSitesOfLibc asks for the call site of the return address of every
 // call objdump finds in libc.
 func TestCallSitesOfLibc(t *testing.T) {

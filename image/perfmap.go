@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,14 +33,11 @@ func (s *Store) perfMap(pid int32, im *Image) *symtab {
 }
 
 func openPerfMap(path string, im *Image) (*symtab, error) {
-	f, err := os.Open(path)
+	f, _, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	}
 	t, bad, err := readPerfMap(f)
 	if bad > 0 {
 		im.problems = append(im.problems, Problem{Image: im, Path: path, Kind: Damaged,

@@ -32,6 +32,7 @@ type Store struct {
 	sites     []uint64    // by Loc: offset of the call instruction plus one; 0 not looked up yet
 	lines     []position  // by Loc
 	debug     openDebug
+	files     openFiles
 	perfMaps  map[int32]*symtab // by process
 	kernel    *kernelSymbols    // kallsyms, once read
 	demangled map[string]string
