@@ -40,13 +40,16 @@ const (
 	NoCFI
 	// DidNotAdvance: the caller's frame would not lie above the callee's.
 	DidNotAdvance
-	// Corrupt: the next frame's return address cannot be one (zero, not canonical).
+	// Corrupt: a frame's return address cannot be one (zero, not canonical).
 	Corrupt
 	// Empty: the sample has no stack besides its instruction pointer.
 	Empty
 	// Deferred: the user part of the chain was to be delivered later and has
 	// not been found (yet).
 	Deferred
+	// NoRegister: the caller depends on a register that was not recorded, or
+	// was not kept by a frame in between.
+	NoRegister
 
 	// NumOutcomes is the number of outcomes, for tables indexed by them.
 	NumOutcomes
@@ -54,7 +57,7 @@ const (
 
 var outcomeNames = [NumOutcomes]string{
 	"end of stack", "truncated", "stack dump too short", "no unwind information",
-	"did not advance", "corrupt", "empty", "user part missing",
+	"did not advance", "corrupt", "empty", "user part missing", "register missing",
 }
 
 func (o Outcome) String() string {
@@ -75,6 +78,12 @@ const DefaultMaxStack = 127
 // to dst, leaf first, without its context markers. A sample without a chain
 // yields its ip alone. A chain whose user part is deferred yields the kernel's
 // frames and Deferred; DeferredCookie finds the rest.
+//
+// A chain with an entry that cannot be a return address is Corrupt: from there
+// on it means nothing, and probably the frame before has lost its caller. All
+// its frames are given nevertheless, as perf prints them; but impossible
+// addresses are given as 0, so that stacks which differ only in garbage are
+// the same stack.
 //
 // The chain's own first entry is the leaf even if it differs from s.IP, as it
 // can with precise events: there the chain was taken at the interrupt and
@@ -126,6 +135,7 @@ func maxStack(e *perfdata.Event) int {
 func chain(dst []Frame, entries []uint64, mode Mode, max int) ([]Frame, Outcome) {
 	n := len(dst)
 	ret := false
+	outcome := EndOfStack
 	for _, addr := range entries {
 		if addr >= perfdata.ContextMax {
 			if addr == perfdata.ContextUserDeferred {
@@ -137,15 +147,15 @@ func chain(dst []Frame, entries []uint64, mode Mode, max int) ([]Frame, Outcome)
 			continue
 		}
 		if ret && !plausibleReturn(addr, mode) {
-			return dst, Corrupt
+			addr, outcome = 0, Corrupt
 		}
 		dst = append(dst, Frame{Addr: addr, Return: ret, Mode: mode})
 		ret = true
 	}
-	if len(dst)-n == max {
-		return dst, Truncated
+	if outcome == EndOfStack && len(dst)-n == max {
+		outcome = Truncated
 	}
-	return dst, EndOfStack
+	return dst, outcome
 }
 
 func contextMode(marker uint64) Mode {
