@@ -37,6 +37,7 @@ type rule struct {
 // state is a row in the making.
 type state struct {
 	cfa    rule
+	last   rule // the CFA as register and offset, from before an expression
 	regs   [maxRegs]rule
 	signed bool // the return address carries a pointer authentication code
 }
@@ -240,30 +241,30 @@ func (m *machine) setRule(c *cursor, op byte) bool {
 	return true
 }
 
+// defCFA runs the instructions that define the CFA. Register and offset alone
+// may be set after an expression, contrary to the standard: libgcrypt's
+// hand-written code does it, and means the register or offset from before.
 func (m *machine) defCFA(c *cursor, op byte) bool {
-	switch op {
-	case cfaDefCFA, cfaDefCFASF:
-		reg := c.uleb()
-		m.cfa = rule{kind: ruleRegPlusOff, src: uint8(min(reg, maxRegs))}
-		if op == cfaDefCFA {
-			m.cfa.off = int64(c.uleb())
-		} else {
-			m.cfa.off = c.sleb() * m.cie.dataAlign
-		}
-		return reg < maxRegs
-	case cfaDefCFAExpression:
+	if op == cfaDefCFAExpression {
 		m.cfa = m.expression(c, ruleValExpr)
 		return true
-	case cfaDefCFARegister:
-		reg := c.uleb()
-		m.cfa.src = uint8(min(reg, maxRegs))
-		return reg < maxRegs && m.cfa.kind == ruleRegPlusOff
-	case cfaDefCFAOffset:
-		m.cfa.off = int64(c.uleb())
-	case cfaDefCFAOffsetSF:
-		m.cfa.off = c.sleb() * m.cie.dataAlign
 	}
-	return m.cfa.kind == ruleRegPlusOff
+	r := m.last
+	if op == cfaDefCFA || op == cfaDefCFASF || op == cfaDefCFARegister {
+		reg := c.uleb()
+		if reg >= maxRegs {
+			return false
+		}
+		r.kind, r.src = ruleRegPlusOff, uint8(reg)
+	}
+	switch op {
+	case cfaDefCFA, cfaDefCFAOffset:
+		r.off = int64(c.uleb())
+	case cfaDefCFASF, cfaDefCFAOffsetSF:
+		r.off = c.sleb() * m.cie.dataAlign
+	}
+	m.cfa, m.last = r, r
+	return r.kind == ruleRegPlusOff
 }
 
 // expression reads a block and notes where in the section it is.

@@ -13,6 +13,7 @@ type Row struct {
 	cfa    rule
 	ra     rule   // how to find the return address
 	rules  []rule // all other registers mentioned, by number
+	plain  bool   // no rule reads the callee's registers
 	raReg  uint8
 	signal bool // the caller was interrupted here, its address is no return address
 	signed bool // the return address carries an authentication code (AArch64)
@@ -25,7 +26,7 @@ func (r *Row) Signal() bool { return r.signal }
 
 // compile makes a Row of a finished state.
 func (s *state) compile(f *fde) Row {
-	r := Row{cfa: s.cfa, raReg: f.cie.ra, signal: f.cie.signal, signed: s.signed, sec: f.sec}
+	r := Row{cfa: s.cfa, plain: true, raReg: f.cie.ra, signal: f.cie.signal, signed: s.signed, sec: f.sec}
 	for reg, x := range s.regs {
 		x.reg = uint8(reg)
 		switch {
@@ -33,6 +34,7 @@ func (s *state) compile(f *fde) Row {
 			r.ra = x
 		case x.kind != ruleUnspecified:
 			r.rules = append(r.rules, x)
+			r.plain = r.plain && (x.kind == ruleOffset || x.kind == ruleValOffset || x.kind == ruleUndefined)
 		}
 	}
 	return r
