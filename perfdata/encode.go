@@ -66,63 +66,63 @@ func tooLarge(size int) error {
 // typeOf is the record's type: the one in its header, or where a struct has
 // only one (MMAP2 for Mmap) that one.
 func typeOf(r Record) (RecordType, error) {
-	var allowed []RecordType
-	switch r.(type) {
-	case *Sample:
-		allowed = []RecordType{TypeSample}
-	case *Mmap:
-		allowed = []RecordType{TypeMmap2, TypeMmap}
-	case *Task:
-		return oneOf(r, TypeFork, TypeExit)
-	case *Throttle:
-		return oneOf(r, TypeThrottle, TypeUnthrottle)
-	case *Switch:
-		return oneOf(r, TypeSwitch, TypeSwitchCPUWide)
-	case *Comm:
-		allowed = []RecordType{TypeComm}
-	case *Lost:
-		allowed = []RecordType{TypeLost}
-	case *LostSamples:
-		allowed = []RecordType{TypeLostSamples}
-	case *Ksymbol:
-		allowed = []RecordType{TypeKsymbol}
-	case *BPFEvent:
-		allowed = []RecordType{TypeBPFEvent}
-	case *Namespaces:
-		allowed = []RecordType{TypeNamespaces}
-	case *Cgroup:
-		allowed = []RecordType{TypeCgroup}
-	case *TextPoke:
-		allowed = []RecordType{TypeTextPoke}
-	case *Aux:
-		allowed = []RecordType{TypeAux}
-	case *ItraceStart:
-		allowed = []RecordType{TypeItraceStart}
-	case *AuxOutputHWID:
-		allowed = []RecordType{TypeAuxOutputHWID}
-	case *Read:
-		allowed = []RecordType{TypeRead}
-	case *CallchainDeferred:
-		allowed = []RecordType{TypeCallchainDeferred}
-	case *Other:
-		return r.Header().Type, nil
-	default:
-		return 0, fmt.Errorf("perfdata: write: unknown record %T", r)
-	}
-	if r.Header().Type == 0 {
-		return allowed[0], nil
-	}
-	return oneOf(r, allowed...)
-}
-
-func oneOf(r Record, allowed ...RecordType) (RecordType, error) {
 	t := r.Header().Type
-	for _, a := range allowed {
-		if t == a {
-			return t, nil
-		}
+	if _, ok := r.(*Other); ok {
+		return t, nil
+	}
+	usual, second := typesOf(r)
+	switch {
+	case usual == 0:
+		return 0, fmt.Errorf("perfdata: write: unknown record %T", r)
+	case t == usual, t == second && t != 0:
+		return t, nil
+	case t == 0 && (second == 0 || usual == TypeMmap2):
+		return usual, nil
 	}
 	return 0, fmt.Errorf("perfdata: write %T: record type %d does not fit the struct", r, t)
+}
+
+// typesOf are the one or two types a struct stands for.
+func typesOf(r Record) (usual, second RecordType) {
+	switch r.(type) {
+	case *Sample:
+		return TypeSample, 0
+	case *Mmap:
+		return TypeMmap2, TypeMmap
+	case *Task:
+		return TypeFork, TypeExit
+	case *Throttle:
+		return TypeThrottle, TypeUnthrottle
+	case *Switch:
+		return TypeSwitch, TypeSwitchCPUWide
+	case *Comm:
+		return TypeComm, 0
+	case *Lost:
+		return TypeLost, 0
+	case *LostSamples:
+		return TypeLostSamples, 0
+	case *Ksymbol:
+		return TypeKsymbol, 0
+	case *BPFEvent:
+		return TypeBPFEvent, 0
+	case *Namespaces:
+		return TypeNamespaces, 0
+	case *Cgroup:
+		return TypeCgroup, 0
+	case *TextPoke:
+		return TypeTextPoke, 0
+	case *Aux:
+		return TypeAux, 0
+	case *ItraceStart:
+		return TypeItraceStart, 0
+	case *AuxOutputHWID:
+		return TypeAuxOutputHWID, 0
+	case *Read:
+		return TypeRead, 0
+	case *CallchainDeferred:
+		return TypeCallchainDeferred, 0
+	}
+	return 0, 0
 }
 
 // describe names a record in an error message.
