@@ -132,7 +132,7 @@ func (s *Session) taskSwitch(r *perfdata.Switch) {
 	if r.Has&perfdata.FieldTID == 0 || r.Has&perfdata.FieldTime == 0 {
 		return
 	}
-	if r.TID == 0 { // the idle thread of any CPU
+	if r.TID <= 0 { // the idle thread of any CPU, or one that is no more
 		return
 	}
 	th := s.thread(r.PID, r.TID)

@@ -170,7 +170,7 @@ func (s *Session) sample(r *perfdata.Sample, yield func(*Sample, error) bool) bo
 	if r.Has&perfdata.FieldCPU != 0 {
 		out.CPU = int32(r.CPU)
 	}
-	if th.TID != 0 && !(e.Type == perfdata.TypeSoftware && e.Config == perfdata.SWBPFOutput) && th.sched.ranAt(r.Time) {
+	if th.TID > 0 && !(e.Type == perfdata.TypeSoftware && e.Config == perfdata.SWBPFOutput) && th.sched.ranAt(r.Time) {
 		s.stats.MissedSwitches++
 	}
 	out.Interval = s.interval(r, th)
@@ -199,7 +199,7 @@ func (s *Session) sampled(r *perfdata.Sample) *Thread {
 		s.stats.Last = max(s.stats.Last, r.Time)
 	}
 	s.stats.Samples++
-	if r.Has&perfdata.FieldTID == 0 {
+	if r.Has&perfdata.FieldTID == 0 || r.TID < 0 {
 		s.stats.NoThread++
 		return s.nobody
 	}

@@ -60,9 +60,13 @@ func (t *threads) process(pid int32) *process {
 	return p
 }
 
-// get returns the thread with these numbers. One that no record has announced,
-// or whose number was another process's before, is made anew.
+// thread returns the thread with these numbers. One that no record has
+// announced, or whose number was another process's before, is made anew. The
+// kernel gives -1 for a thread that has lost its number on its way out.
 func (s *Session) thread(pid, tid int32) *Thread {
+	if tid < 0 {
+		return s.nobody
+	}
 	t := &s.threads
 	if l := t.last; l != nil && l.TID == tid && l.PID == pid {
 		return l
@@ -112,6 +116,9 @@ func (s *Session) dropThread(th *Thread) {
 
 func (s *Session) comm(r *perfdata.Comm) {
 	th := s.thread(r.CommPID, r.CommTID)
+	if th == s.nobody {
+		return
+	}
 	th.Comm, th.named = r.Comm, true
 	if r.Misc&perfdata.MiscCommExec != 0 {
 		s.exec(th)
