@@ -1,0 +1,82 @@
+package image
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// compile builds a program of testdata and returns its path.
+func compile(t testing.TB, source string, args ...string) string {
+	t.Helper()
+	compiler := "gcc"
+	if strings.HasSuffix(source, ".cc") {
+		compiler = "g++"
+	}
+	out := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), filepath.Ext(source)))
+	src, err := filepath.Abs(filepath.Join("testdata", source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, compiler, append([]string{"-O2", "-o", out, src}, args...)...)
+	return out
+}
+
+// run runs a command that has to succeed and returns its output.
+func run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	var stderr strings.Builder
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, &stderr)
+	}
+	return string(out)
+}
+
+// testStore is a Store that finds nothing of the host's debug files but what
+// the test puts there.
+func testStore(t testing.TB, opt Options) *Store {
+	t.Helper()
+	if opt.BuildIDDir == "" {
+		opt.BuildIDDir = t.TempDir()
+	}
+	if opt.DebugDirs == nil {
+		opt.DebugDirs = []string{t.TempDir()}
+	}
+	s := NewStore(opt)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// buildIDOf is the build ID readelf shows.
+func buildIDOf(t testing.TB, path string) string {
+	t.Helper()
+	_, id, ok := strings.Cut(run(t, "readelf", "-n", path), "Build ID: ")
+	if !ok {
+		t.Fatalf("readelf -n %s shows no build ID", path)
+	}
+	id, _, _ = strings.Cut(id, "\n")
+	return strings.TrimSpace(id)
+}
+
+func install(t testing.TB, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(to, b, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
