@@ -63,6 +63,7 @@ type runFunc func(ctx context.Context, env *env, args []string) error
 func commands() []*command {
 	return []*command{
 		convertCommand(),
+		infoCommand(),
 		completionCommand(),
 	}
 }

@@ -20,19 +20,20 @@ for program in call-density-bias latency-bias; do
 	rm $program.c
 done
 
-drop_probes() {
-	perf probe -q -d 'perfcorrect_demo:*' 2>/dev/null || true
-}
-trap drop_probes EXIT
-drop_probes
-# The probe belongs to the file's inode, so it comes after the build.
-perf probe -q -x "$PWD/call-density-bias" perfcorrect_demo:density=compute
-perf probe -q -x "$PWD/latency-bias" perfcorrect_demo:latency=compute
+# Probes are global and perf wants their names to be new, whatever the group. A
+# probe belongs to the file's inode, so it comes after the build.
+density=demo_density latency=demo_latency
+if perf probe -l 2>&1 | grep -q ":demo_"; then # another demo is running
+	density+=_$$ latency+=_$$
+fi
+trap 'perf probe -q --del "probe_call:$density" --del "probe_latency:$latency"' EXIT
+perf probe -x "$PWD/call-density-bias" $density=compute
+perf probe -x "$PWD/latency-bias" $latency=compute
 
 # perf does not let the events of a {...}:S group be inherited, so threads
 # made later would not be counted. Figure 1 has one thread.
-perf record -q -o call-density-bias.data \
-	-e '{cpu-clock:u,perfcorrect_demo:density}:S' -c 1000000 -g \
+perf record -o call-density-bias.data \
+	-e "{cpu-clock:u,probe_call:$density}:S" -c 1000000 -g \
 	./call-density-bias "$calls"
 
 # Figure 3 has several: perf attaches to those that wait, one event each
@@ -42,7 +43,7 @@ perf record -q -o call-density-bias.data \
 ./latency-bias 4 "$iterations" wait &
 pid=$!
 while (($(ls /proc/$pid/task | wc -l) < 5)); do sleep .05; done
-perf record -q -o latency-bias.data --per-thread --timestamp \
-	-e '{cpu-clock:u,perfcorrect_demo:latency}:S' -c 1000000 -g -p $pid \
+perf record -o latency-bias.data --per-thread --timestamp \
+	-e "{cpu-clock:u,probe_latency:$latency}:S" -c 1000000 -g -p $pid \
 	sh -c "trap exit TERM; kill -USR1 $pid; while kill -0 $pid 2>/dev/null; do sleep .1; done"
 wait $pid
