@@ -10,7 +10,7 @@ func (m *Meta) linkEvents(declare func(id uint64, index int)) {
 		if i < len(m.descs) {
 			d := &m.descs[i]
 			if d.name != "" {
-				ev.Name = d.name
+				ev.Name, ev.madeName = d.name, false
 			}
 			// perf inject and old perfs may leave the ids out of the
 			// attr section and still describe them here.
