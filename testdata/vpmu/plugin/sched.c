@@ -1,8 +1,9 @@
-// The virtual machine's one CPU. Threads take turns on it: a thread keeps it
-// until it enters a system call that may block, or its time slice is over and
-// another thread waits. The wall clock is the sum of what all threads ran, so
-// nothing takes time but guest instructions; a thread's own clock stands
-// still while another runs.
+// The virtual machine's one CPU. Threads take turns on it, the one that ran
+// least first (as CFS does): a thread keeps the CPU until it enters a system
+// call that may block, wakes another that ran less, or its time slice is over
+// and another that ran less waits. The wall clock is the sum of what all
+// threads ran, so nothing takes time but guest instructions; a thread's own
+// clock stands still while another runs.
 //
 // Holding the CPU is also the lock of all state of the plugin.
 //
@@ -34,9 +35,32 @@ static uint32_t created;
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
 static int queue[MAXVCPU], nqueue;
-static volatile uint64_t handovers;
+static volatile uint64_t handovers, arrivals;
 
-int waiters(void) { return nqueue; }
+// ran is a thread's virtual run time, by which turns are given.
+static int64_t ran(const Thread *t) { return t->vr + clk(t)[0]; }
+
+// first is the waiting thread whose turn is next, -1 if there is none.
+static int first(void)
+{
+	int best = -1;
+	for (int i = 0; i < nqueue; i++)
+		if (best < 0 || ran(threads[queue[i]]) < ran(threads[best]))
+			best = queue[i];
+	return best;
+}
+
+// waiters: somebody should have the CPU instead of cur.
+int waiters(void)
+{
+	if (!nqueue)
+		return 0;
+	pthread_mutex_lock(&mu);
+	int f = first(), yes = f >= 0 && ran(threads[f]) < ran(cur);
+	pthread_mutex_unlock(&mu);
+	return yes;
+}
+
 lanes now_wall(void) { return cur && owner >= 0 ? clk(cur) + cur->walloff : wall; }
 
 static void tell_switch(const Thread *t, int what)
@@ -82,6 +106,16 @@ static void pop_queue(int vcpu)
 		memmove(&queue[i], &queue[i + 1], (--nqueue - i) * sizeof *queue);
 }
 
+static struct timespec soon(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_nsec += STALL_NS;
+	if (ts.tv_nsec >= 1000000000)
+		ts.tv_sec++, ts.tv_nsec -= 1000000000;
+	return ts;
+}
+
 // acquire waits for the CPU.
 static void acquire(int vcpu)
 {
@@ -89,14 +123,15 @@ static void acquire(int vcpu)
 	if (owner != -1 || nqueue) {
 		uint64_t seen = 0;
 		int64_t progress = 0;
+		Thread *t = threads[vcpu];
+		if (t->out == 1 && cur && ran(t) < ran(cur) - slice)
+			t->vr += ran(cur) - slice - ran(t); // sleeping saves up no more than that
 		queue[nqueue++] = vcpu;
-		while (owner != -1 || queue[0] != vcpu) {
-			struct timespec ts;
-			clock_gettime(CLOCK_REALTIME, &ts);
-			ts.tv_nsec += STALL_NS;
-			if (ts.tv_nsec >= 1000000000)
-				ts.tv_sec++, ts.tv_nsec -= 1000000000;
-			if (!pthread_cond_timedwait(&turn, &mu, &ts) || queue[0] != vcpu || owner == -1)
+		arrivals++;
+		pthread_cond_broadcast(&turn);
+		while (owner != -1 || first() != vcpu) {
+			struct timespec ts = soon();
+			if (!pthread_cond_timedwait(&turn, &mu, &ts) || first() != vcpu || owner == -1)
 				continue;
 			Thread *o = threads[owner];
 			if (!o)
@@ -144,6 +179,7 @@ void thread_new(unsigned vcpu)
 	Thread *t = aligned(sizeof *t);
 	t->index = __atomic_fetch_add(&created, 1, __ATOMIC_RELAXED);
 	t->prev = &start_block;
+	t->vr = cur ? ran(cur) : 0; // no credit for not having existed
 	t->own = t->st = aligned(sizeof *t->st);
 	for (int i = 0; i < LANES; i++)
 		t->base[i] = t->left[i] = FAR;
@@ -213,6 +249,7 @@ void sched_syscall(unsigned vcpu, int64_t num, const uint64_t *a)
 	if (forked || owner != (int)vcpu)
 		return;
 	cur->sys_num = num;
+	cur->arrivals = arrivals;
 	memcpy(cur->sys_a, a, sizeof cur->sys_a);
 	if (nthreads > 1 && may_block(num, a))
 		leave_cpu(1);
@@ -221,6 +258,27 @@ void sched_syscall(unsigned vcpu, int64_t num, const uint64_t *a)
 void sched_sysret(unsigned vcpu)
 {
 	if (!forked && owner != (int)vcpu)
+		acquire(vcpu);
+}
+
+// sched_woke: cur has woken n threads. Waking takes no virtual time, so they
+// are waited for before cur runs on.
+void sched_woke(int64_t n)
+{
+	int vcpu = owner;
+	if (nthreads < 2 || n > MAXVCPU)
+		return;
+	pthread_mutex_lock(&mu);
+	uint64_t want = cur->arrivals + n;
+	while (arrivals < want) {
+		struct timespec ts = soon();
+		if (pthread_cond_timedwait(&turn, &mu, &ts))
+			break;
+	}
+	pthread_mutex_unlock(&mu);
+	if (owner == vcpu && waiters())
+		leave_cpu(2);
+	if (owner != vcpu)
 		acquire(vcpu);
 }
 

@@ -516,6 +516,8 @@ static void on_sysret(plugin_id id, unsigned vcpu, int64_t num, int64_t ret)
 	else if (num == 11)
 		image_unmap(a[0], a[1]);
 	pthread_mutex_unlock(&trans_mu);
+	if (num == 202 && ret > 0 && ((a[1] & 0x7f) == 1 || (a[1] & 0x7f) == 5 || (a[1] & 0x7f) == 10))
+		sched_woke(ret);
 }
 
 static void on_vcpu(plugin_id id, unsigned vcpu) { (void)id; if (!forked) thread_new(vcpu); }

@@ -123,6 +123,8 @@ typedef struct {
 	int sigret, nsaved;
 	const Block *saved[16]; // blocks before interrupted places
 	int64_t sys_num, sys_a[6];
+	uint64_t arrivals; // threads that had queued for the CPU when the call began
+	int64_t vr;        // what its clock lacks to its virtual run time
 	Stack *own;
 	SState s[MAXSAMPLERS];
 	Br any[RING], call[RING];
@@ -186,6 +188,7 @@ void leave_cpu(int how);
 void sched_init(void);
 void sched_syscall(unsigned vcpu, int64_t num, const uint64_t *a);
 void sched_sysret(unsigned vcpu);
+void sched_woke(int64_t n);
 void thread_new(unsigned vcpu);
 void thread_exit(unsigned vcpu);
 int waiters(void);
