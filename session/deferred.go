@@ -75,10 +75,7 @@ func (s *Session) join(r *perfdata.CallchainDeferred, yield func(*Sample, error)
 	}
 	var outcome unwind.Outcome
 	s.frames, outcome = unwind.UserChain(s.frames[:0], r)
-	user := make([]image.Loc, len(s.frames))
-	for i, f := range s.frames {
-		user[i] = s.locate(th.process, f)
-	}
+	user := s.locate(make([]image.Loc, 0, len(s.frames)), th.process, s.frames)
 	q := &s.deferred
 	for i := 0; i < len(q.samples); {
 		h := q.samples[i]

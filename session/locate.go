@@ -5,72 +5,83 @@ import (
 	"github.com/perfcorrect/perfcorrect/unwind"
 )
 
-// cacheBits is the size of the location cache: 4096 entries of 24 bytes fit
-// the second-level cache of a CPU, and the hot addresses of a program are
-// fewer.
-const cacheBits = 12
+// cacheBits is the size of the location cache: 16384 entries of 16 bytes are
+// more addresses than most programs are sampled at, and fit the second-level
+// cache of a CPU.
+const cacheBits = 14
 
 // located is an entry of the direct-mapped cache from (state of an address
 // space, address) to location. A space that changes gets a new number, so its
 // old entries never match again.
 type located struct {
-	addr    uint64
-	gen     uint32
-	loc     image.Loc
-	ret     bool
-	unknown bool
+	addr uint64
+	tag  uint32 // number of the state<<2 | tagReturn | tagUnknown
+	loc  image.Loc
 }
+
+const (
+	tagReturn  = 1 // a return address
+	tagUnknown = 2 // nothing is mapped there
+)
 
 type locCache [1 << cacheBits]located
 
 // nextGen gives a changed space a number that no other state of a space has.
+// (Numbers have 30 bits; by the time they come again, their entries are gone.)
 func (s *Session) nextGen(sp *space) {
-	s.gen++
+	s.gen = s.gen%(1<<30-2) + 1
 	sp.gen = s.gen
 }
 
-// locate returns the location of a frame of a thread.
-func (s *Session) locate(p *process, f unwind.Frame) image.Loc {
-	mode := f.Mode
-	if mode == unwind.ModeUnknown {
-		mode = halfOf(f.Addr)
+// locate appends the locations of frames of a process to dst.
+func (s *Session) locate(dst []image.Loc, p *process, frames []unwind.Frame) []image.Loc {
+	s.stats.Frames += uint64(len(frames))
+	user, kernel := p.space.gen<<2, s.kernel.over.gen<<2
+	for _, f := range frames {
+		mode := f.Mode
+		if mode == unwind.ModeUnknown {
+			mode = halfOf(f.Addr)
+		}
+		tag := user
+		if mode != unwind.ModeUser {
+			if tag = kernel; mode != unwind.ModeKernel {
+				tag = foreignTag // nothing is known of the mappings of guests
+			}
+		}
+		if f.Return {
+			tag |= tagReturn
+		}
+		e := &s.cache[(f.Addr^uint64(tag)<<38)*0x9E3779B97F4A7C15>>(64-cacheBits)]
+		if e.addr != f.Addr || e.tag&^tagUnknown != tag {
+			*e = s.lookup(p, f, mode)
+			e.tag |= tag
+		}
+		if e.tag&tagUnknown != 0 {
+			s.stats.Unresolved++
+		}
+		dst = append(dst, e.loc)
 	}
-	gen := s.kernel.over.gen
-	switch mode {
-	case unwind.ModeUser:
-		gen = p.space.gen
-	case unwind.ModeKernel:
-	default:
-		gen = 0 // hypervisor and guests: nothing is known of their mappings
-	}
-	slot := (f.Addr ^ uint64(gen)<<40) * 0x9E3779B97F4A7C15 >> (64 - cacheBits)
-	e := &s.cache[slot]
-	if e.addr != f.Addr || e.gen != gen || e.ret != f.Return || e.loc == noLoc {
-		*e = s.lookup(p, f, mode)
-		e.gen = gen
-	}
-	s.stats.Frames++
-	if e.unknown {
-		s.stats.Unresolved++
-	}
-	return e.loc
+	return dst
 }
 
-const noLoc = ^image.Loc(0)
+// Numbers that nextGen does not give.
+const (
+	foreignTag = 0
+	noTag      = (1<<30 - 1) << 2 // of free entries
+)
 
 // lookup is locate without the cache.
 func (s *Session) lookup(p *process, f unwind.Frame, mode unwind.Mode) located {
 	m := s.mappingOf(p, f.Addr, f.Return, mode)
 	if m == nil || m.obj == nil {
 		l := s.store.Loc(image.Addr{Image: s.unknown, Offset: f.Addr, Return: f.Return})
-		return located{addr: f.Addr, loc: l, ret: f.Return, unknown: true}
+		return located{addr: f.Addr, loc: l, tag: tagUnknown}
 	}
 	o := m.obj
 	if o.image == nil {
 		s.tellImage(m, s.imageOf(o))
 	}
-	l := s.store.Loc(image.Addr{Image: o.image, Offset: f.Addr - m.bias, Return: f.Return})
-	return located{addr: f.Addr, loc: l, ret: f.Return}
+	return located{addr: f.Addr, loc: s.store.Loc(image.Addr{Image: o.image, Offset: f.Addr - m.bias, Return: f.Return})}
 }
 
 // mappingOf finds the mapping an address belongs to. The return address of a

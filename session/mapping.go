@@ -42,9 +42,6 @@ func (s *Session) userMapping(r *perfdata.Mmap) mapping {
 	case image.VDSO:
 		m.bias = r.Addr
 		m.obj = s.object(kind, r.Filename, id)
-	case image.Unknown:
-		m.bias = 0
-		m.obj = s.object(kind, r.Filename, id)
 	default:
 		m.obj = s.object(kind, r.Filename, id)
 	}

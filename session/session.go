@@ -43,9 +43,11 @@ type Session struct {
 	live   int    // mappings copied at forks, in living spaces
 
 	// Reused for every sample.
-	out    Sample
-	ival   Interval
-	frames []unwind.Frame
+	out     Sample
+	ival    Interval
+	frames  []unwind.Frame
+	ends    []unwind.Frame // of branch records
+	endLocs []image.Loc
 
 	deferred deferredQueue
 }
@@ -65,7 +67,7 @@ func New(source Source, store *image.Store) *Session {
 		cache:     new(locCache),
 	}
 	for i := range s.cache {
-		s.cache[i].loc = noLoc
+		s.cache[i].tag = noTag
 	}
 	s.nobody = &Thread{PID: -1, TID: -1, Comm: ":-1", process: &process{pid: -1, space: &space{}}}
 	s.nextGen(s.nobody.process.space)
@@ -178,10 +180,10 @@ func (s *Session) sample(r *perfdata.Sample, yield func(*Sample, error) bool) bo
 		s.tracepointSample(l, r)
 	}
 	s.frames, out.Outcome = unwind.Callchain(s.frames[:0], r)
-	for _, f := range s.frames {
-		out.Stack = append(out.Stack, s.locate(th.process, f))
+	out.Stack = s.locate(out.Stack, th.process, s.frames)
+	if len(r.Branches) > 0 {
+		s.branches(out, th.process)
 	}
-	s.branches(out, th.process)
 	if out.Outcome == unwind.Deferred {
 		return s.hold(out, yield)
 	}
@@ -237,11 +239,13 @@ func (s *Session) emit(out *Sample, yield func(*Sample, error) bool) bool {
 
 // branches resolves the records of the branch stack.
 func (s *Session) branches(out *Sample, p *process) {
+	frames := s.ends[:0]
 	for _, b := range out.Raw.Branches {
-		out.Branches = append(out.Branches, Branch{
-			From:  s.locate(p, unwind.Frame{Addr: b.From}),
-			To:    s.locate(p, unwind.Frame{Addr: b.To}),
-			Flags: b.Flags,
-		})
+		frames = append(frames, unwind.Frame{Addr: b.From}, unwind.Frame{Addr: b.To})
+	}
+	s.ends = frames
+	s.endLocs = s.locate(s.endLocs[:0], p, frames)
+	for i, b := range out.Raw.Branches {
+		out.Branches = append(out.Branches, Branch{From: s.endLocs[2*i], To: s.endLocs[2*i+1], Flags: b.Flags})
 	}
 }
