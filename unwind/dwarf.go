@@ -80,6 +80,7 @@ type Unwinder struct {
 	stack []byte
 	full  bool    // all bytes asked for were copied: there may be more
 	lost  failure // why registers are missing
+	put   []Frame // found by Repair
 }
 
 // NewUnwinder makes an Unwinder for recordings of a machine (uname -m, as in

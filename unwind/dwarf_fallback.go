@@ -15,9 +15,12 @@ func (u *Unwinder) withoutCFI(why Outcome) (more bool, o Outcome) {
 		u.Stats.Code++
 		return true, EndOfStack
 	}
-	if u.byFramePointer() {
+	switch ok, fail := u.byFramePointer(); {
+	case ok:
 		u.Stats.FramePointer++
 		return true, EndOfStack
+	case fail == failShort:
+		return false, DumpTooShort
 	}
 	if why == NoCFI && u.code && u.outermost() {
 		return false, EndOfStack
@@ -34,23 +37,26 @@ func (u *Unwinder) outermost() bool {
 // byFramePointer follows the frame record: the caller's frame pointer and
 // above it the return address. What is found must be plausible, for the
 // register may be used for anything else.
-func (u *Unwinder) byFramePointer() bool {
+func (u *Unwinder) byFramePointer() (ok bool, fail failure) {
 	a := u.arch
 	if !u.regs.has(a.fp) {
-		return false
+		return false, u.missing()
 	}
 	word := uint64(a.word)
 	fp := u.regs.v[a.fp]
 	if fp%word != 0 || u.regs.has(a.sp) && fp < u.regs.v[a.sp] {
-		return false
+		return false, failMalformed
 	}
 	caller, fail := u.read(fp)
-	ra, fail2 := u.read(fp + word)
-	if fail != failNone || fail2 != failNone || !u.returnsTo(ra) {
-		return false
+	if fail != failNone {
+		return false, fail
 	}
-	if caller != 0 && caller <= fp {
-		return false // the caller's frame lies above
+	ra, fail := u.read(fp + word)
+	if fail != failNone {
+		return false, fail
+	}
+	if !u.returnsTo(ra) || caller != 0 && caller <= fp { // the caller's frame lies above
+		return false, failMalformed
 	}
 	u.goTo(ra)
 	u.regs.set(a.fp, caller)
@@ -58,7 +64,7 @@ func (u *Unwinder) byFramePointer() bool {
 	if a.hasLR { // the record may lie anywhere in the frame
 		u.regs.forget(a.sp)
 	}
-	return true
+	return true, failNone
 }
 
 // returnsTo reports whether ra can be a return address.

@@ -189,9 +189,6 @@ func ownVDSO(tb testing.TB) string {
 	return ""
 }
 
-// perfStack is a stack as perf script prints it.
-type perfStack struct{ frames []string }
-
 // perfScript returns the stacks of a recording by thread and time.
 func perfScript(tb testing.TB, data string) map[string][]string {
 	cmd := exec.Command("perf", "script", "--max-stack", "8000", "--no-inline", "-F", "tid,time,ip,sym,dso", "--ns", "-i", data)
@@ -222,7 +219,14 @@ func perfScript(tb testing.TB, data string) map[string][]string {
 			dso = line[i+1:]
 		}
 		ip := w[0]
-		stacks[key] = append(stacks[key], ip+" "+strings.TrimSuffix(strings.TrimPrefix(dso, "("), ")"))
+		dso = strings.TrimSuffix(strings.TrimPrefix(dso, "("), ")")
+		if ip == "ffffffffffffffff" { // what perf makes of a return address that could not be read
+			continue
+		}
+		if strings.HasPrefix(dso, "/tmp/perf-") { // JIT code, mapped anonymously
+			dso = "//anon"
+		}
+		stacks[key] = append(stacks[key], ip+" "+dso)
 	}
 	if err := sc.Err(); err != nil {
 		tb.Fatal(err)
@@ -258,7 +262,7 @@ type comparison struct {
 	shorter        int // perf's continue where ours end
 	other          int
 	outcomes       [NumOutcomes]int
-	differing      []string
+	differing      []string // stacks that are other, and some of the longer and shorter
 	stats          DWARFStats
 	frames         int
 }
@@ -301,22 +305,28 @@ func compareWithPerf(tb testing.TB, data string) *comparison {
 		for i < len(frames) && i < len(theirs) && (frames[i].Mode != ModeUser || perfFrame(space, frames[i]) == theirs[i]) {
 			i++
 		}
+		kind := "other"
 		switch {
 		case i == len(frames) && i == len(theirs):
 			c.equal++
 			return
 		case i == len(theirs):
+			kind = "longer"
 			c.longer++
 		case i == len(frames):
+			kind = "shorter"
 			c.shorter++
 		default:
 			c.other++
+		}
+		if kind == "longer" && c.longer > 3 {
+			return
 		}
 		var ours []string
 		for _, f := range frames {
 			ours = append(ours, perfFrame(space, f))
 		}
-		c.differing = append(c.differing, fmt.Sprintf("%s: %v, equal up to %d\n  ours  %s\n  perf  %s", key, o, i,
+		c.differing = append(c.differing, fmt.Sprintf("%s %s: %v, equal up to %d\n  ours  %s\n  perf  %s", kind, key, o, i,
 			strings.Join(ours[max(0, i-1):], ", "), strings.Join(theirs[max(0, i-1):], ", ")))
 	})
 	if u != nil {
@@ -356,8 +366,8 @@ func TestRecordings(t *testing.T) {
 	for _, f := range files {
 		c := compareWithPerf(t, f)
 		t.Logf("%s: %v", filepath.Base(f), c)
-		for i := 0; i < len(c.differing); i += 1 + len(c.differing)/5 {
-			t.Logf("%s", c.differing[i])
+		for _, d := range c.differing[:min(len(c.differing), 20)] {
+			t.Log(d)
 		}
 	}
 }
