@@ -163,6 +163,9 @@ func (r *Reader) readFeatures(f io.ReaderAt, size int64, h *fileHeader) {
 		r.warn("offset 40: the data section (%d bytes at %d) has no end", h.data.size, h.data.off)
 		return
 	}
+	if at > uint64(size) {
+		return // the data is cut too; that is said already
+	}
 	table, ok := readAt(f, size, section{at, uint64(len(h.features)) * 16})
 	if !ok {
 		r.warn("offset %d: the table of %d feature sections is cut after %d bytes", at, len(h.features), len(table))

@@ -11,6 +11,7 @@ const (
 	headerSize    = 8
 	maxRecordSize = 1<<16 - 1
 	chunkSize     = 1 << 20
+	firstChunk    = 1 << 17
 )
 
 // A chunk is a piece of the input, with whole records in it that wait to be
@@ -63,9 +64,11 @@ type framer struct {
 }
 
 func newFramer(src io.Reader, pool *chunkPool, base, end int64, big bool) *framer {
-	f := &framer{src: src, pool: pool, end: end, big: big, cur: pool.get(chunkSize)}
-	f.cur.base = base
-	return f
+	size := int64(firstChunk)
+	if end >= 0 {
+		size = min(size, end-base)
+	}
+	return &framer{src: src, pool: pool, end: end, big: big, cur: &chunk{buf: make([]byte, size), base: base, open: true}}
 }
 
 // offset of the next byte to consume.
@@ -74,6 +77,9 @@ func (f *framer) offset() int64 { return f.cur.base + int64(f.pos) }
 // window returns at least n unconsumed bytes, fewer only at the end of the
 // stream or after an error (f.err). Memory grows with what is really read.
 func (f *framer) window(n int) []byte {
+	if f.end >= 0 {
+		n = int(min(int64(n), f.end-f.offset()))
+	}
 	for f.lim-f.pos < n && f.err == nil {
 		if f.pos+n > len(f.cur.buf) && (f.pos > 0 || f.lim == len(f.cur.buf)) {
 			f.advance(n)

@@ -26,8 +26,7 @@ type pump struct {
 	prev   uint64 // time of the last record that had one
 	framed framedCounts
 	hurt   *Damage
-	// hurtAtEnd is damage known beforehand, which matters if nothing worse
-	// comes before it.
+	// hurtAtEnd is damage at the end of the input that is known beforehand.
 	hurtAtEnd *Damage
 }
 
@@ -99,6 +98,8 @@ func (p *pump) run() {
 	}
 	if p.hurt == nil {
 		p.hurt = p.hurtAtEnd
+	} else if p.hurtAtEnd != nil {
+		p.hurt.What += "; " + p.hurtAtEnd.What
 	}
 	p.ready()
 	p.batch.err = err
@@ -237,7 +238,7 @@ func (p *pump) ready() {
 	case p.batch = <-p.back:
 		*p.batch = batch{buf: p.batch.buf[:0], recs: p.batch.recs[:0]}
 	default:
-		p.batch = &batch{buf: make([]byte, 0, batchSize+maxRecordSize)}
+		p.batch = &batch{buf: make([]byte, 0, batchSize/16)}
 	}
 }
 

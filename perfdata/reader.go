@@ -212,7 +212,7 @@ func (r *Reader) addData(f io.ReaderAt, size int64, h *fileHeader, name string) 
 		r.pump.path = name
 		r.pump.hurtAtEnd = &Damage{
 			Path: name, Offset: size,
-			What: fmt.Sprintf("the file ends %d bytes before the end of its data", h.data.size-n),
+			What: fmt.Sprintf("the file ends %d bytes before the end of its data, and lacks the sections behind", h.data.size-n),
 		}
 	default:
 		n = h.data.size
