@@ -1,6 +1,7 @@
 package image
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,19 +9,44 @@ import (
 	"testing"
 )
 
-// compile builds a program of testdata and returns its path.
+var (
+	buildDir string
+	built    = map[string]string{}
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "image-test")
+	if err != nil {
+		panic(err)
+	}
+	buildDir = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// compile builds a program of testdata, once for each set of options, and
+// returns its path.
 func compile(t testing.TB, source string, args ...string) string {
 	t.Helper()
+	key := strings.Join(append([]string{source}, args...), " ")
+	if path, ok := built[key]; ok {
+		return path
+	}
 	compiler := "gcc"
 	if strings.HasSuffix(source, ".cc") {
 		compiler = "g++"
 	}
-	out := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), filepath.Ext(source)))
+	out := filepath.Join(buildDir, fmt.Sprint(len(built)), strings.TrimSuffix(source, filepath.Ext(source)))
 	src, err := filepath.Abs(filepath.Join("testdata", source))
+	if err == nil {
+		err = os.Mkdir(filepath.Dir(out), 0o755)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	run(t, compiler, append([]string{"-O2", "-o", out, src}, args...)...)
+	built[key] = out
 	return out
 }
 
