@@ -19,7 +19,7 @@ func (u *Unwinder) withoutCFI(why Outcome) (more bool, o Outcome) {
 	case ok:
 		u.Stats.FramePointer++
 		return true, EndOfStack
-	case fail == failShort:
+	case fail == failShort && why == NoCFI:
 		return false, DumpTooShort
 	}
 	if why == NoCFI && u.code && u.outermost() {
