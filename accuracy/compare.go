@@ -49,9 +49,9 @@ func Compare(truth, got *Profile, edges int) (*Comparison, error) {
 		coverage(c, "dcg", truth.Calls, got.Calls)
 		c.Costliest = costliest(truth, got, edges)
 	}
-	if truth.FuncCalls != nil && got.FuncCalls != nil {
-		c.add("dcg_function_overlap", Overlap(truth.FuncCalls, got.FuncCalls))
-		c.add("entry_correlation", Correlation(truth.Entries, got.Entries))
+	if tf, gf := functionLevel(truth, got); tf != nil && gf != nil {
+		c.add("dcg_function_overlap", Overlap(tf, gf))
+		c.add("entry_correlation", Correlation(entries(tf), entries(gf)))
 	}
 	if truth.Contexts != nil && got.Contexts != nil {
 		c.add("cct_overlap", Overlap(truth.Contexts, got.Contexts))

@@ -15,7 +15,8 @@ type Call struct {
 // A FuncCall is a call edge at function level.
 type FuncCall struct{ Caller, Callee Func }
 
-// A Func is a function by module and name; a nameless one is named by offset.
+// A Func is a function: by module and name where only names are known, else by
+// module and entry. See functionLevel.
 type Func struct{ Module, Name string }
 
 // A BranchSite is a conditional branch instruction.
@@ -32,8 +33,7 @@ type Context int
 type Profile struct {
 	Name      string
 	Calls     Weights[Call]
-	FuncCalls Weights[FuncCall]
-	Entries   Weights[Func] // calls into each function: its execution counter
+	FuncCalls Weights[FuncCall] // of a profile of stacks, which has no call sites
 
 	Contexts     Weights[Context] // told apart by call site
 	FuncContexts Weights[Context] // by function alone, as Zhuang 2006, Definition 1
@@ -63,17 +63,11 @@ func (p *Profile) addCall(c Call, caller, callee string, calls float64) {
 	c.SiteModule, c.CalleeModule = path.Base(c.SiteModule), path.Base(c.CalleeModule)
 	p.Calls[c] += calls
 	p.callNames[c] = [2]string{caller, callee}
-	p.addFuncCall(FuncCall{
-		Caller: newFunc(c.SiteModule, caller, c.SiteOffset),
-		Callee: newFunc(c.CalleeModule, callee, c.CalleeOffset),
-	}, calls)
 }
 
 func (p *Profile) addFuncCall(f FuncCall, calls float64) {
 	if p.FuncCalls == nil {
 		p.FuncCalls = Weights[FuncCall]{}
-		p.Entries = Weights[Func]{}
 	}
 	p.FuncCalls[f] += calls
-	p.Entries[f.Callee] += calls
 }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	dir := flag.String("dir", "build/lab", "work in `DIR`")
+	out := flag.String("o", "docs/accuracy", "write `FILE`.md and FILE.json")
+	quick := flag.Bool("quick", false, "two programs, one setting, one seed, and no files")
+	only := flag.String("program", "", "run only this one")
+	flag.Parse()
+
+	work, err := filepath.Abs(*dir)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	l := &lab{dir: work, settings: grid(), seeds: []uint64{1, 2, 3}, methods: methods(), log: os.Stderr}
+	ps := programs()
+	if *quick {
+		l.settings, l.seeds = []setting{{2000, 0.7, 3}}, []uint64{1}
+		ps = slices.DeleteFunc(ps, func(p program) bool { return p.name != "bc" && p.name != "m4" })
+	}
+	if *only != "" {
+		ps = slices.DeleteFunc(ps, func(p program) bool { return p.name != *only })
+	}
+	if err := writeInputs(filepath.Join(work, "inputs")); err != nil {
+		return err
+	}
+	var scores []score
+	for _, p := range ps {
+		s, err := l.run(ctx, p)
+		if err != nil {
+			return err
+		}
+		scores = append(scores, s...)
+	}
+	t := newTables(scores, l)
+	if *quick || *only != "" {
+		return t.markdown(os.Stdout)
+	}
+	return t.write(*out)
+}

@@ -1,0 +1,11 @@
+divert(-1)
+define(`forloop', `pushdef(`$1', `$2')_forloop($@)popdef(`$1')')
+define(`_forloop', `$4`'ifelse($1, `$3', `', `define(`$1', incr($1))$0($@)')')
+define(`fact', `ifelse(eval($1 < 2), 1, 1, `eval($1 * fact(decr($1)) % 9973)')')
+define(`hanoi', `ifelse($4, 0, `', `hanoi($1, $3, $2, decr($4))$1$3 hanoi($2, $1, $3, decr($4))')')
+define(`reverse', `ifelse(len(`$1'), 0, `', `reverse(substr(`$1', 1))substr(`$1', 0, 1)')')
+divert
+forloop(`i', 1, 900, `fact(eval(i % 40 + 1)) ')
+hanoi(a, b, c, 10)
+forloop(`i', 1, 300, `reverse(`abcdefghijklmnop')translit(i, 0123456789, abcdefghij) ')
+forloop(`i', 1, 500, `regexp(`foo'i`bar', `[0-9]+')format(`%05d', i) ')
