@@ -198,3 +198,43 @@ func TestEveryFixture(t *testing.T) {
 		return nil
 	})
 }
+
+// TestFixturesAgainstPerf compares every recording that perf 6.1 prints
+// without unwinding.
+func TestFixturesAgainstPerf(t *testing.T) {
+	for _, name := range []string{
+		"GrapheneOS_platform_system_extras/generated_by_linux_perf.data",
+		"GrapheneOS_platform_system_extras/perf_b.data",
+		"GrapheneOS_platform_system_extras/perf_with_two_event_types.data",
+		"KDAB_perfparser/probe.data.file",
+		"KDAB_perfparser/probe.data.stream",
+		"google_autofdo/perf-kernel.data",
+		"google_autofdo/propeller_sample_1.perfdata1",
+		"google_autofdo/test.lbr",
+		"google_perf_data_converter/converter/single-event-single-process.perf.data",
+		"google_perf_data_converter/converter/with-callchain.perf.data",
+		"google_perf_data_converter/quipper/perf.data.armv7-3.4",
+		"google_perf_data_converter/quipper/perf.data.branch-4.14",
+		"google_perf_data_converter/quipper/perf.data.branch_stack_hw_index",
+		"google_perf_data_converter/quipper/perf.data.callgraph-3.4",
+		"google_perf_data_converter/quipper/perf.data.callgraph_and_branch-3.4",
+		"google_perf_data_converter/quipper/perf.data.ctx_switch_namespaces-4.14",
+		"google_perf_data_converter/quipper/perf.data.forkexit-3.8",
+		"google_perf_data_converter/quipper/perf.data.group_desc-4.14",
+		"google_perf_data_converter/quipper/perf.data.hybrid_topology",
+		"google_perf_data_converter/quipper/perf.data.lost_samples-4.4",
+		"google_perf_data_converter/quipper/perf.data.piped.ctx_switch_namespaces-4.14",
+		"google_perf_data_converter/quipper/perf.data.piped.extrabyte-3.4",
+		"google_perf_data_converter/quipper/perf.data.piped.header_features-4.16",
+		"google_perf_data_converter/quipper/perf.data.piped.header_features_aligned-6.12",
+		"google_perf_data_converter/quipper/perf.data.piped.hw_and_sw-3.4",
+		"google_perf_data_converter/quipper/perf.data.proc.map.timeout-3.18",
+		"google_perf_data_converter/quipper/perf.data.singleprocess-3.8",
+		"google_perf_data_converter/quipper/perf.data.throttle-3.8",
+		"microsoft_LinuxTracepoints-Net/pipe.data",
+		"mstange_linux-perf-data/sleep.compressed.pipe.data",
+	} {
+		path := fixture(t, name)
+		t.Run(filepath.Base(name), func(t *testing.T) { compareScripts(t, path) })
+	}
+}

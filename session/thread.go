@@ -62,7 +62,8 @@ func (t *threads) process(pid int32) *process {
 
 // thread returns the thread with these numbers. One that no record has
 // announced, or whose number was another process's before, is made anew. The
-// kernel gives -1 for a thread that has lost its number on its way out.
+// kernel gives -1 for a thread that has lost its number on its way out, and a
+// sample of the idle thread may come with the process that ran before.
 func (s *Session) thread(pid, tid int32) *Thread {
 	if tid < 0 {
 		return s.nobody
@@ -72,7 +73,7 @@ func (s *Session) thread(pid, tid int32) *Thread {
 		return l
 	}
 	th := t.byTID[tid]
-	if th == nil || th.PID != pid && pid != -1 {
+	if th == nil || th.PID != pid && pid != -1 && tid != 0 {
 		th = s.newThread(pid, tid, t.process(pid))
 	}
 	t.last = th
