@@ -17,6 +17,7 @@ type spillFile struct {
 	w     *bufio.Writer
 	start int64 // of the run being written
 	end   int64
+	head  [spillHeader]byte
 }
 
 const spillHeader = 28
@@ -39,12 +40,12 @@ func (s *spillFile) begin() {
 }
 
 func (s *spillFile) write(r *rawRec, data []byte) error {
-	var h [spillHeader]byte
+	h := s.head[:]
 	binary.LittleEndian.PutUint64(h[0:], r.time)
 	binary.LittleEndian.PutUint64(h[8:], r.seq)
 	binary.LittleEndian.PutUint64(h[16:], uint64(r.chunk.base+int64(r.pos)))
 	binary.LittleEndian.PutUint32(h[24:], uint32(len(data)))
-	if _, err := s.w.Write(h[:]); err != nil {
+	if _, err := s.w.Write(h); err != nil {
 		return s.wrap(err)
 	}
 	_, err := s.w.Write(data)
@@ -57,7 +58,7 @@ func (s *spillFile) finish() (*spillRun, error) {
 		return nil, s.wrap(err)
 	}
 	sec := io.NewSectionReader(s.f, s.start, s.end-s.start)
-	return &spillRun{r: bufio.NewReaderSize(sec, 1<<16)}, nil
+	return &spillRun{r: bufio.NewReaderSize(sec, 1<<18)}, nil
 }
 
 // rewind lets the space be used again once all runs have been read.
@@ -83,12 +84,13 @@ type spillRun struct {
 	r      *bufio.Reader
 	data   []byte
 	loaded bool
+	head   [spillHeader]byte
 	where  chunk // carries the offset of the record
 }
 
 func (s *spillRun) next(rec *rawRec) (bool, error) {
-	var h [spillHeader]byte
-	if _, err := io.ReadFull(s.r, h[:]); err != nil {
+	h := s.head[:]
+	if _, err := io.ReadFull(s.r, h); err != nil {
 		if errors.Is(err, io.EOF) {
 			return false, nil
 		}
