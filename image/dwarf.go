@@ -155,7 +155,7 @@ func (d *debugInfo) lines(qs []lineQuery) error {
 
 func (u *unit) concerns(qs []lineQuery) bool {
 	for _, r := range u.ranges {
-		if len(within(qs, r[0], r[1])) > 0 {
+		if i := firstFrom(qs, r[0]); i < len(qs) && qs[i].addr < r[1] {
 			return true
 		}
 	}
@@ -163,18 +163,20 @@ func (u *unit) concerns(qs []lineQuery) bool {
 }
 
 // fillLines runs a line program (DWARF 5, section 6.2): a row holds from its
-// address up to the next row's in the same sequence.
+// address up to the next row's in the same sequence, and addresses only grow
+// within a sequence.
 func fillLines(lr *dwarf.LineReader, qs []lineQuery) {
 	var row, next dwarf.LineEntry
-	open := false
-	for {
-		if err := lr.Next(&next); err != nil {
-			return // io.EOF, or damage: what was read stands
+	open, i := false, 0
+	for lr.Next(&next) == nil { // until io.EOF, or damage: what was read stands
+		if !open {
+			i = firstFrom(qs, next.Address)
 		}
-		if open && next.Address > row.Address && row.File != nil {
-			for _, q := range within(qs, row.Address, next.Address) {
-				*q.at = position{row.File.Name, row.Line}
+		for open && i < len(qs) && qs[i].addr < next.Address {
+			if qs[i].addr >= row.Address && row.File != nil {
+				*qs[i].at = position{row.File.Name, row.Line}
 			}
+			i++
 		}
 		row, open = next, !next.EndSequence
 	}

@@ -112,16 +112,21 @@ func sortQueries(qs []lineQuery) {
 	slices.SortFunc(qs, func(a, b lineQuery) int { return cmp.Compare(a.addr, b.addr) })
 }
 
+// firstFrom returns the index of the first query of a sorted slice that asks
+// for addr or a higher address.
+func firstFrom(qs []lineQuery, addr uint64) int {
+	i, _ := slices.BinarySearchFunc(qs, addr, func(q lineQuery, a uint64) int { return cmp.Compare(q.addr, a) })
+	return i
+}
+
 // within returns the queries of a sorted slice with addresses in [lo, hi).
 func within(qs []lineQuery, lo, hi uint64) []lineQuery {
-	at := func(a uint64) int {
-		i, _ := slices.BinarySearchFunc(qs, a, func(q lineQuery, a uint64) int { return cmp.Compare(q.addr, a) })
-		return i
+	i := firstFrom(qs, lo)
+	j := i
+	for j < len(qs) && qs[j].addr < hi {
+		j++
 	}
-	if lo >= hi {
-		return nil
-	}
-	return qs[at(lo):at(hi)]
+	return qs[i:j]
 }
 
 // Vaddr turns an offset of the image into the link-time address of its ELF
