@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 VISIBLE int qemu_plugin_version = 1;
 
@@ -104,11 +106,14 @@ static void abandon(Thread *t, uint64_t sp)
 // for them: after a call, the word at rsp must be the return address.
 static void __attribute__((noinline)) check_regs(Thread *t, uint64_t ret)
 {
-	static uint64_t lo, hi;
 	uint64_t sp = t->env[4];
-	if (!lo)
-		lo = sp - (1ul << 40), hi = sp + (1ul << 40);
-	if ((sp & 7) == 0 && sp > 4096 && sp < 1ul << 47 && sp > lo && sp < hi && word(sp) == ret)
+	uint64_t top = 0;
+	struct iovec local = {&top, 8}, remote = {(void *)sp, 8};
+	if (reg_good) // then sp can be trusted not to be wild
+		top = word(sp);
+	else
+		process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+	if (top == ret)
 		reg_good++;
 	else
 		reg_bad++;
@@ -431,11 +436,9 @@ static inline __attribute__((always_inline)) void step(unsigned vcpu, Block *b, 
 	}
 run:
 	t->insns += b->n;
-	t->left -= b->cost;
-	int64_t any = 0;
-	for (int i = 0; i < LANES; i++)
-		any |= t->left[i];
-	if (UNLIKELY(any < 0))
+	lanes left = t->left - b->cost;
+	t->left = left;
+	if (UNLIKELY(below_zero(left)))
 		due(t, b);
 	busy = 0;
 }

@@ -3,6 +3,11 @@
 #define VPMU_H
 
 #include "qemu_api.h"
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
+#pragma GCC visibility push(hidden) // or every variable goes through the GOT
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -18,6 +23,23 @@
 
 // A value per lane. GCC splits it into as many vector registers as it takes.
 typedef int64_t lanes __attribute__((vector_size(LANES * 8)));
+
+// below_zero reports whether any lane is negative.
+static inline int below_zero(lanes v)
+{
+	int64_t any = 0;
+#ifdef __AVX__
+	__m256i bits[LANES / 4];
+	__builtin_memcpy(bits, &v, sizeof v);
+	for (int i = 0; i < LANES / 4; i++)
+		any |= _mm256_movemask_pd(_mm256_castsi256_pd(bits[i]));
+	return any != 0;
+#else
+	for (int i = 0; i < LANES; i++)
+		any |= v[i];
+	return any < 0;
+#endif
+}
 
 // How a block ends.
 enum end { END_NONE, END_COND, END_JMP, END_JMPI, END_CALL, END_CALLI, END_RET, END_SYSCALL, END_REP, END_START };
@@ -214,5 +236,7 @@ void out_u64(uint64_t);
 void out_str(const char *);
 void out_lanes(lanes);
 void out_forget(void);
+
+#pragma GCC visibility pop
 
 #endif
