@@ -45,7 +45,7 @@ const (
 // take decides about a sample and counts it.
 func (s *selection) take(sm *session.Sample) choice {
 	c := use
-	if sm.Event != s.event && !sameEvent(sm.Event, s.event) {
+	if sm.Event == nil || sm.Event != s.event && !sameEvent(sm.Event, s.event) {
 		if !s.better(sm.Event, s.event) {
 			s.unused[eventName(sm.Event)]++
 			return leave
