@@ -152,7 +152,9 @@ func ownScript(t *testing.T, path string) ([]line, *Session) {
 	return lines, s
 }
 
-// compareScripts compares sample for sample.
+// compareScripts compares sample for sample. perf never forgets a mapping that
+// no other has replaced, so an address that is no code may be "in" the program
+// before exec.
 func compareScripts(t *testing.T, path string) (*Session, []line) {
 	t.Helper()
 	want := perfScript(t, path)
@@ -163,12 +165,15 @@ func compareScripts(t *testing.T, path string) (*Session, []line) {
 	if len(got) != len(want) {
 		t.Fatalf("%d samples, perf prints %d", len(got), len(want))
 	}
-	bad, empty := 0, 0
+	bad, empty, stale := 0, 0, 0
 	for i := range want {
 		w, g := want[i], got[i]
 		for j := range min(len(w.frames), len(g.frames)) {
 			if strings.HasSuffix(w.frames[j], g.frames[j]) { // what ownScript leaves out
 				w.frames[j] = g.frames[j]
+			} else if strings.HasSuffix(g.frames[j], " ([unknown])") && strings.Contains(w.frames[j], " (/") {
+				w.frames[j] = g.frames[j]
+				stale++
 			}
 		}
 		if len(w.frames) == 0 && len(g.frames) == 1 {
@@ -190,7 +195,10 @@ func compareScripts(t *testing.T, path string) (*Session, []line) {
 	if bad > 0 {
 		t.Errorf("%d of %d samples differ", bad, len(want))
 	}
-	t.Logf("%d samples, %d with an empty chain, outcomes %v", len(want), empty, s.Stats().Outcomes)
+	if stale*50 > len(want) {
+		t.Errorf("%d frames in %d samples are in no mapping, but perf finds one", stale, len(want))
+	}
+	t.Logf("%d samples, %d with an empty chain, %d stale frames, outcomes %v", len(want), empty, stale, s.Stats().Outcomes)
 	return s, got
 }
 
