@@ -57,7 +57,6 @@ type input struct {
 	name    string // as given
 	reader  *perfdata.Reader
 	session *session.Session
-	begun   bool
 }
 
 // open opens a recording; all of one command share the image store.
