@@ -76,8 +76,13 @@ func New(source Source, store *image.Store) *Session {
 }
 
 // Stats returns what has been counted so far; it is complete when Samples has
-// ended.
-func (s *Session) Stats() *Stats { return &s.stats }
+// ended. Stats.Events has an entry for every event known.
+func (s *Session) Stats() *Stats {
+	if n := len(s.source.Meta().Events); n > 0 {
+		s.eventStats(n - 1)
+	}
+	return &s.stats
+}
 
 // Samples iterates over the samples of the recording in time order; it can be
 // called once. The *Sample is reused: what is to be kept must be copied. An
