@@ -109,6 +109,15 @@ func (t *Table) header(s *frameSection, off uint64) (h entryHeader, err error) {
 	return h, nil
 }
 
+// Programs longer than any compiler writes are refused: every address looked
+// up costs a program's length. The longest met among 2.4 million are 23,591
+// bytes (FDE) and 39 (CIE).
+const (
+	maxProgram    = 1 << 20
+	maxCIEProgram = 1 << 12
+	maxCIEs       = 1 << 12 // that are kept; files have some dozens
+)
+
 // cie returns the CIE at off.
 func (t *Table) cie(s *frameSection, off uint64) (*cie, error) {
 	if c, ok := s.cies[off]; ok {
@@ -121,7 +130,9 @@ func (t *Table) cie(s *frameSection, off uint64) (*cie, error) {
 	if err != nil {
 		c = nil
 	}
-	s.cies[off] = c
+	if len(s.cies) < maxCIEs {
+		s.cies[off] = c
+	}
 	return c, err
 }
 
@@ -167,6 +178,9 @@ func (t *Table) parseCIE(s *frameSection, off uint64) (*cie, error) {
 		return nil, err
 	}
 	e.program = c.data[c.pos:]
+	if len(e.program) > maxCIEProgram {
+		return nil, s.errorf(off, "CIE program of %d bytes", len(e.program))
+	}
 	return e, t.initialState(s, off, e)
 }
 
@@ -244,5 +258,8 @@ func (t *Table) fdeBody(s *frameSection, h *entryHeader) (f fde, err error) {
 		return f, s.errorf(h.off, "code at %#x of %#x bytes", f.start, size)
 	}
 	f.program = c.data[c.pos:]
+	if len(f.program) > maxProgram {
+		return f, s.errorf(h.off, "program of %d bytes", len(f.program))
+	}
 	return f, nil
 }

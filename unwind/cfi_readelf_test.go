@@ -260,6 +260,7 @@ func TestRowsEqualReadelf(t *testing.T) {
 		m, _ := filepath.Glob("/usr/lib/*-linux-gnu/" + lib)
 		files = append(files, m...)
 	}
+	files = append(files, goProgram(t, "arm64"), i386Library(t))
 	total := 0
 	for _, path := range files {
 		n := compareWithReadelf(t, path, 500, rnd)
@@ -285,6 +286,38 @@ func cgoProgram(t testing.TB) string {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOFLAGS=")
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, msg)
+	}
+	return out
+}
+
+// goProgram builds a Go program for another machine: .debug_frame only.
+func goProgram(t testing.TB, goarch string) string {
+	dir := t.TempDir()
+	src := "package main\nfunc main() { println(42) }\n"
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(src), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "prog-"+goarch)
+	cmd := exec.Command("go", "build", "-o", out, "main.go")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux", "GOARCH="+goarch)
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, msg)
+	}
+	return out
+}
+
+// i386Library compiles 32-bit C, which needs no 32-bit libc.
+func i386Library(t testing.TB) string {
+	dir := t.TempDir()
+	src := filepath.Join(dir, "a.c")
+	if err := os.WriteFile(src, []byte("int g(int*, int); int f(int n) { int a[4] = {n}; return n < 2 ? g(a, n) : f(n-1) + g(a, 2) * f(n-2); }"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "lib32.so")
+	cmd := exec.Command("gcc", "-m32", "-O2", "-shared", "-fPIC", "-nostdlib", "-o", out, src)
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("gcc -m32: %v\n%s", err, msg)
 	}
 	return out
 }
