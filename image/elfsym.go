@@ -74,13 +74,12 @@ func stringAt(table string, off uint32) string {
 	return ""
 }
 
-// addSymbols adds the functions of a symbol table to b, as file offsets of
-// text, the file whose code ran (e itself or the file e has the debug
-// information of). The choice is perf's (tools/perf/util/symbol-elf.c,
+// addSymbols adds the functions of a symbol table to b, at the offsets place
+// gives their link-time addresses. The choice is perf's (tools/perf/util/symbol-elf.c,
 // dso__load_sym_internal): functions, ifuncs, and untyped labels in text
 // sections; data symbols, which only end the function before them; nothing
 // in sections that are not loaded; no ARM mapping symbols.
-func (e *elfFile) addSymbols(b *symtabBuilder, typ elf.SectionType, text *elfFile) error {
+func (e *elfFile) addSymbols(b *symtabBuilder, typ elf.SectionType, place func(vaddr uint64) (uint64, bool)) error {
 	arm := e.f.Machine == elf.EM_ARM || e.f.Machine == elf.EM_AARCH64 || e.f.Machine == elf.EM_RISCV
 	return e.rawSymbols(typ, func(_ int, y *rawSymbol) {
 		data := false
@@ -113,7 +112,7 @@ func (e *elfFile) addSymbols(b *symtabBuilder, typ elf.SectionType, text *elfFil
 		if e.f.Machine == elf.EM_ARM {
 			value &^= 1 // the Thumb bit
 		}
-		off, ok := text.offset(value)
+		off, ok := place(value)
 		if !ok {
 			return
 		}

@@ -220,11 +220,12 @@ func (im *Image) readSymbols() {
 			continue
 		}
 		n := len(b.all)
-		im.note(e, e.addSymbols(&b, symtabSection, code))
+		im.note(e, e.addSymbols(&b, symtabSection, code.offset))
 		if e == im.file || len(b.all) == n {
-			im.note(e, e.addSymbols(&b, dynsymSection, code))
+			im.note(e, e.addSymbols(&b, dynsymSection, code.offset))
 		}
 	}
+	// The place for .gnu_debugdata: one more symbol table, when it is xz-read.
 	if im.file != nil {
 		im.note(im.file, im.file.addPLT(&b))
 	}

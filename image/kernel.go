@@ -39,9 +39,6 @@ func (im *Image) loadVmlinux(paths []string) bool {
 	if e == nil {
 		return false
 	}
-	var b symtabBuilder
-	im.note(e, e.addSymbols(&b, symtabSection, e))
-	// Offsets of a kernel are addresses: undo the file offsets.
 	slide, ok := im.slide(e)
 	if !ok {
 		im.problems = append(im.problems, Problem{Image: im, Path: e.path, Kind: Damaged,
@@ -49,12 +46,8 @@ func (im *Image) loadVmlinux(paths []string) bool {
 		e.close()
 		return false
 	}
-	for i := range b.all {
-		y := &b.all[i]
-		if v, ok := e.vaddr(y.start); ok {
-			y.start, y.end = v+slide, v+slide+(y.end-y.start)
-		}
-	}
+	var b symtabBuilder
+	im.note(e, e.addSymbols(&b, symtabSection, func(v uint64) (uint64, bool) { return v + slide, true }))
 	im.file, im.move = e, slide
 	im.symbols = b.finish()
 	return true

@@ -18,6 +18,9 @@ type position struct {
 // in it so far, and for their functions (StartLine): its debug information
 // is read once, unit by unit, and let go when another image is asked about.
 // So intern all locations before asking for lines.
+//
+// A line inside an inlined function is the inlined code's, as in the line
+// table; the chain of inlined calls is not expanded here.
 func (s *Store) Line(l Loc) (file string, line int) {
 	im := s.images[s.locs.keys[l].ref>>1]
 	if int(l) >= im.described {
@@ -33,8 +36,8 @@ func (s *Store) Line(l Loc) (file string, line int) {
 func (s *Store) StartLine(f *Function) int {
 	if !f.lined {
 		s.describe(f.Image)
-		if !f.lined { // not the function of any Loc
-			s.describeFunctions(f.Image, []*Function{f})
+		if !f.lined { // not the function of any Loc: a callee never sampled
+			s.describeFunctions(f.Image, f.Image.unlined())
 		}
 	}
 	return f.StartLine
@@ -100,6 +103,16 @@ func (s *Store) describeFunctions(im *Image, functions []*Function) {
 	for i, f := range functions {
 		f.File, f.StartLine = at[i].file, at[i].line
 	}
+}
+
+// unlined returns the functions that have been named but not described.
+func (im *Image) unlined() (all []*Function) {
+	for _, f := range im.functions {
+		if !f.lined {
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 // lineQuery asks for the position of a link-time address.

@@ -14,7 +14,9 @@ import (
 
 const maxMapLine = 64 << 10
 
-// perfMap returns the symbols of /tmp/perf-PID.map, read once.
+// perfMap returns the symbols of /tmp/perf-PID.map, read once. perf ignores a
+// map of another user when run as root; we read it as we read everything, as
+// hostile input, since all it can do is lie about names.
 func (s *Store) perfMap(pid int32, im *Image) *symtab {
 	if t, ok := s.perfMaps[pid]; ok {
 		return t

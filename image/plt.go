@@ -19,6 +19,9 @@ type pltEntry struct {
 // the stub jumps through, found by decoding the stub: counting entries, as
 // perf did until 6.2, fails for .plt.sec and .plt.got.
 func (e *elfFile) addPLT(b *symtabBuilder) error {
+	if !e.is64() {
+		return nil
+	}
 	var entries []pltEntry
 	for _, s := range e.f.Sections {
 		if !pltSection(s) {
