@@ -28,11 +28,7 @@ func writeFolded(w io.Writer, p *Profile) error {
 		}
 		t.add(st, value)
 	}
-	out := bufio.NewWriterSize(w, 1<<16)
-	if err := t.write(out); err != nil {
-		return err
-	}
-	return out.Flush()
+	return t.write(w)
 }
 
 // nameTree is the tree of stacks as names: a node is a frame in the context of
@@ -68,6 +64,11 @@ func (t *nameTree) add(st graph.Stack, value float64) {
 	for _, l := range slices.Backward(st.Frames) {
 		names = t.frames.append(names, l, java)
 	}
+	t.addNames(names, value)
+}
+
+// addNames adds value to the line of these names, which becomes t's.
+func (t *nameTree) addNames(names []uint32, value float64) {
 	same := 0
 	for same < min(len(names), len(t.path)) && names[same] == t.path[same] {
 		same++
@@ -126,9 +127,9 @@ func (t *nameTree) rehash() {
 }
 
 // write writes the lines in the byte order of their stacks.
-func (t *nameTree) write(w *bufio.Writer) error {
-	t.slots = nil
-	f := folder{t: t, w: w}
+func (t *nameTree) write(w io.Writer) error {
+	t.slots = nil // has done its work
+	f := folder{t: t, w: bufio.NewWriterSize(w, 1<<16)}
 	// children lists the nodes by parent: those of node n are
 	// children[start[n]:start[n+1]].
 	f.start = make([]uint32, len(t.nodes)+1)
@@ -144,7 +145,10 @@ func (t *nameTree) write(w *bufio.Writer) error {
 		f.children[fill[n.parent]] = uint32(i + 1)
 		fill[n.parent]++
 	}
-	return f.subtree(0)
+	if err := f.subtree(0); err != nil {
+		return err
+	}
+	return f.w.Flush()
 }
 
 type folder struct {
