@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -42,35 +42,41 @@ func openDirFile(f *os.File, name string) (*Reader, error) {
 	return newFileReader(f, st.Size(), name)
 }
 
-func (r *Reader) addDataFiles(path string) error {
-	names, err := filepath.Glob(filepath.Join(path, "data.*"))
+// addDataFiles adds the files "data.N" as streams, in the order of N.
+func (r *Reader) addDataFiles(dir string) error {
+	list, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	number := func(name string) int {
-		n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(name), "data."))
-		if err != nil {
-			return -1
+	var numbers []int
+	for _, e := range list {
+		if n, ok := strings.CutPrefix(e.Name(), "data."); ok {
+			if i, err := strconv.Atoi(n); err == nil && i >= 0 && strconv.Itoa(i) == n {
+				numbers = append(numbers, i)
+			}
 		}
-		return n
 	}
-	sort.Slice(names, func(i, j int) bool { return number(names[i]) < number(names[j]) })
-	for _, name := range names {
-		if number(name) < 0 {
-			continue
-		}
-		f, err := os.Open(name)
-		if err != nil {
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		if err := r.addDataFile(filepath.Join(dir, fmt.Sprintf("data.%d", n))); err != nil {
 			return err
 		}
-		r.files = append(r.files, f)
-		st, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		s := r.pump.open(name, io.NewSectionReader(f, 0, st.Size()), 0, st.Size())
-		s.base = r.total
-		r.total += st.Size()
 	}
+	return nil
+}
+
+func (r *Reader) addDataFile(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	r.files = append(r.files, f)
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	s := r.pump.open(name, io.NewSectionReader(f, 0, st.Size()), 0, st.Size())
+	s.base = r.total
+	r.total += st.Size()
 	return nil
 }

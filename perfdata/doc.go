@@ -17,6 +17,6 @@
 // arrives as records and is complete only when the first sample is seen.
 //
 // The formats follow include/uapi/linux/perf_event.h (kernel records),
-// tools/lib/perf/include/perf/event.h (records 64-84 of perf itself) and
+// tools/lib/perf/include/perf/event.h (records 64-86 of perf itself) and
 // tools/perf/Documentation/perf.data-file-format.txt, Linux 6.18.
 package perfdata

@@ -263,6 +263,9 @@ func (r *Reader) Records() iter.Seq2[Record, error] {
 			default:
 			}
 		}
+		if len(r.meta.Events) == 0 {
+			r.warn("the recording describes no event")
+		}
 	}
 }
 
