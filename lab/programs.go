@@ -15,8 +15,8 @@ var sources embed.FS
 type program struct {
 	name   string
 	tuning bool
-	args   []string // run in the folder of inputs
-	build  func(dir string) error
+	args   []string               // run in the folder of inputs
+	build  func(dir string) error // makes args[0] there
 }
 
 // programs are Debian's own binaries, unmodified, but for the two that show
@@ -41,10 +41,10 @@ func programs() []program {
 		{name: "nasm", args: []string{"nasm", "-f", "elf64", "-o", "/dev/null", "work.asm"}},
 		{name: "ffmpeg", tuning: true, args: []string{"ffmpeg", "-hide_banner", "-loglevel", "error", "-threads", "1",
 			"-i", "sound.wav", "-c:a", "aac", "-threads", "1", "-f", "adts", "-y", "/dev/null"}},
-		{name: "shapes (C++)", args: []string{"./shapes", "200"}, build: compile("g++", "-O2", "-g", "-o", "shapes", "shapes.cc")},
+		{name: "shapes (C++)", args: []string{"shapes", "200"}, build: compile("g++", "-O2", "-g", "-o", "shapes", "shapes.cc")},
 		{name: "busybox awk", tuning: true, args: []string{"busybox", "awk",
 			"{for(i=1;i<=NF;i++)c[$i]++} END{for(w in c)n+=c[w]*length(w);print n}", "text"}},
-		{name: "words (Go)", args: []string{"./words", "40"}, build: compile("go", "build", "-o", "words", "words.go")},
+		{name: "words (Go)", args: []string{"words", "40"}, build: compile("go", "build", "-o", "words", "words.go")},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/perfcorrect/perfcorrect/accuracy"
@@ -60,10 +61,12 @@ type lab struct {
 // them. What it wrote is removed.
 func (l *lab) run(ctx context.Context, p program) ([]score, error) {
 	inputs := filepath.Join(l.dir, "inputs")
+	args := slices.Clone(p.args)
 	if p.build != nil {
 		if err := p.build(inputs); err != nil {
 			return nil, err
 		}
+		args[0] = filepath.Join(inputs, args[0])
 	}
 	out := filepath.Join(l.dir, "runs", strings.ReplaceAll(p.name, " ", "-"))
 	if err := os.MkdirAll(out, 0o755); err != nil {
@@ -71,7 +74,7 @@ func (l *lab) run(ctx context.Context, p program) ([]score, error) {
 	}
 	defer os.RemoveAll(out)
 	c := vpmu.Config{
-		Program: p.args, Dir: inputs, TruthDir: filepath.Join(out, "truth"), WorkDir: filepath.Join(l.dir, "vpmu"),
+		Program: args, Dir: inputs, TruthDir: filepath.Join(out, "truth"), WorkDir: filepath.Join(l.dir, "vpmu"),
 		NoCCT: true, Stdout: io.Discard, Stderr: os.Stderr,
 	}
 	var all []score
