@@ -180,7 +180,7 @@ func (c *convert) estimator(e *env, opt correct.Options) (correct.Estimator, err
 		if _, err := supports("density", opt); err == nil {
 			*c.method = "density"
 		} else {
-			e.say("method none: %v; every sample counts as one call", err)
+			e.say("%v, so the method is none", err)
 			e.say("hint: %s", counterHint)
 		}
 	}
@@ -205,7 +205,7 @@ func (c *convert) someSamples(res *correct.Result) error {
 		for _, u := range res.Unused {
 			names = append(names, u.Event)
 		}
-		return withHint(err, "the recording has samples of %s", strings.Join(names, ", "))
+		return withHint(err, "the recording has samples of %s", atMost(names, 10))
 	}
 	return withHint(err, "perfcorrect info shows what is in the recording")
 }
@@ -213,10 +213,17 @@ func (c *convert) someSamples(res *correct.Result) error {
 // unused says which samples are not in the profile. The scheduler's events
 // are recorded for the sake of the others.
 func (e *env) unused(res *correct.Result) {
+	var total int64
+	var list []string
 	for _, u := range res.Unused {
-		if !strings.HasPrefix(u.Event, "sched:") {
-			e.warn("%s of event %s not used; --event %s takes them instead", count(u.Samples, "sample"), u.Event, u.Event)
+		if strings.HasPrefix(u.Event, "sched:") {
+			continue
 		}
+		total += u.Samples
+		list = append(list, fmt.Sprintf("%s %d", u.Event, u.Samples))
+	}
+	if total > 0 {
+		e.warn("%s of other events not used: %s; --event NAME takes those of one", count(total, "sample"), atMost(list, 10))
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
-	"strings"
+	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -108,7 +110,8 @@ func recordedHere(name string, meta *perfdata.Meta) bool {
 	if err != nil || meta.Hostname != host || meta.OSRelease != unix.ByteSliceToString(uts.Release[:]) {
 		return false
 	}
-	return info.ModTime().Unix() > now().Unix()-sys.Uptime
+	booted := time.Now().Add(-time.Duration(sys.Uptime) * time.Second)
+	return info.ModTime().After(booted)
 }
 
 func (in *input) Close() error { return in.reader.Close() }
@@ -184,13 +187,5 @@ func has[T comparable](list []T, v T) bool {
 
 // hint names what the filter could have kept.
 func (f *filter) hint() string {
-	var comms []string
-	for _, c := range sortedKeys(f.seen) {
-		if len(comms) == 10 {
-			comms = append(comms, "...")
-			break
-		}
-		comms = append(comms, c)
-	}
-	return "--pid, --tid and --comm leave none; the recording has " + strings.Join(comms, ", ")
+	return "--pid, --tid and --comm leave none; the recording has " + atMost(slices.Sorted(maps.Keys(f.seen)), 10)
 }

@@ -1,17 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/perfcorrect/perfcorrect/image"
+	"github.com/perfcorrect/perfcorrect/session"
+	"github.com/perfcorrect/perfcorrect/unwind"
 )
-
-func now() time.Time { return time.Now() }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // note is something that may be wrong with a recording, and what would have
 // helped.
@@ -54,12 +52,7 @@ func (in *input) notes() []note {
 	add(s.NoThread, "", "%s without thread", count(s.NoThread, "sample"))
 	add(s.SpacesCut, "", "%s not copied at fork, to bound memory: their frames are unknown", count(s.SpacesCut, "address space"))
 	add(s.DeferredMissing, "", "%s whose user stack was to come later and did not", count(s.DeferredMissing, "sample"))
-	var cut, stacks uint64
-	for _, e := range s.Events {
-		cut += e.Cut
-		stacks += e.Stacks
-	}
-	add(cut, "kernel.perf_event_max_stack sets how many frames are recorded", "%s of %d stacks lack outer frames", share(cut, stacks), stacks)
+	all = append(all, cutStacks(s)...)
 	// A few addresses outside of any mapping are normal: frame pointers lead
 	// astray in code compiled without them.
 	if s.Unresolved*100 > s.Frames {
@@ -68,15 +61,50 @@ func (in *input) notes() []note {
 	return all
 }
 
-// symbolNotes say which images have no names, and why, worst first. Images of
-// which fewer than one location in a hundred is are summed up.
+// cutStacks say how many stacks lack outer frames, by reason.
+func cutStacks(s *session.Stats) []note {
+	hints := map[unwind.Outcome]string{
+		unwind.Truncated:    "raise kernel.perf_event_max_stack before recording",
+		unwind.DumpTooShort: "record longer ones: perf record --call-graph dwarf,32768",
+	}
+	var stacks uint64
+	for _, e := range s.Events {
+		stacks += e.Stacks
+	}
+	var all []note
+	for o, n := range s.Outcomes {
+		if o := unwind.Outcome(o); o.Cut() && n > 0 {
+			all = append(all, note{fmt.Sprintf("%s of %d stacks lack outer frames: %v", share(n, stacks), stacks, o), hints[o]})
+		}
+	}
+	return all
+}
+
+// maxSymbolNotes bounds what is said of single files.
+const maxSymbolNotes = 8
+
+// symbolNotes say which images have no names, and why: what the user can do
+// something about first, then by how many addresses are concerned. An image
+// of which fewer than one address in a hundred is, and those beyond
+// maxSymbolNotes, are summed up.
 func symbolNotes(store *image.Store) []note {
-	problems := store.Problems()
-	slices.SortStableFunc(problems, func(a, b image.Problem) int { return b.Locs - a.Locs })
+	worst := map[*image.Image]image.Problem{}
+	for _, p := range store.Problems() {
+		if w, ok := worst[p.Image]; !ok || gravity(p) > gravity(w) {
+			worst[p.Image] = p
+		}
+	}
+	var problems []image.Problem
+	for _, p := range worst {
+		problems = append(problems, p)
+	}
+	slices.SortFunc(problems, func(a, b image.Problem) int {
+		return cmp.Or(cmp.Compare(b.Locs, a.Locs), cmp.Compare(a.Path, b.Path))
+	})
 	var all []note
 	rest, restLocs := 0, 0
 	for _, p := range problems {
-		if p.Locs*100 < store.NumLocs() && p.Kind == image.Missing {
+		if len(all) == maxSymbolNotes || p.Kind == image.Missing && p.Locs*100 < store.NumLocs() {
 			rest++
 			restLocs += p.Locs
 			continue
@@ -84,9 +112,29 @@ func symbolNotes(store *image.Store) []note {
 		all = append(all, note{fmt.Sprintf("%s: %s (%s)", p.Path, p.What, count(p.Locs, "address")), p.Hint})
 	}
 	if rest > 0 {
-		all = append(all, note{What: fmt.Sprintf("%s more not found (%s)", count(rest, "file"), count(restLocs, "address"))})
+		all = append(all, note{What: fmt.Sprintf("%s more without names (%s)", count(rest, "file"), count(restLocs, "address"))})
 	}
 	return all
+}
+
+// gravity orders the problems of one image: one with a hint is worth saying
+// first, and a file with another build ID says more than one that is missing.
+func gravity(p image.Problem) int {
+	switch {
+	case p.Hint != "":
+		return 2
+	case p.Kind != image.Missing:
+		return 1
+	}
+	return 0
+}
+
+// atMost joins the first n words.
+func atMost(words []string, n int) string {
+	if len(words) > n {
+		words = append(words[:n:n], fmt.Sprintf("and %d more", len(words)-n))
+	}
+	return strings.Join(words, ", ")
 }
 
 // count is "1 sample", "2 samples", "0 addresses".
