@@ -169,6 +169,12 @@ func FuzzOpenELF(f *testing.F) {
 	for _, n := range []int{0, 4, 64, 0x240} {
 		f.Add(tinyELF()[:n])
 	}
+	// With debug information, unwind tables and a PLT; small, for a program.
+	b, err := os.ReadFile(compile(f, "calls.c", "-g", "-nostartfiles", "-Wl,-z,noseparate-code"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) { exercise(b) })
 }
 
