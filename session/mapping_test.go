@@ -10,7 +10,10 @@ import (
 func TestMappingsChange(t *testing.T) {
 	data := mmap(1, 0x5000, 0x1000, 0, "/b")
 	data.Misc |= perfdata.MiscMmapData
+	slow := mmap(1, 0x20000, 0x1000, 0, "/c")
+	slow.Misc |= perfdata.MiscProcMapParseTimeout
 	got, s := run(t, newFeed(
+		at(0, 1, 1, slow),
 		at(1, 1, 1, mmap(1, 0x1000, 0x8000, 0x200, "/a")),
 		at(2, 1, 1, tick(0x5010)),
 		at(3, 1, 1, mmap(1, 0x5000, 0x1000, 0, "/b")),
@@ -22,7 +25,7 @@ func TestMappingsChange(t *testing.T) {
 		at(9, 2, 2, tick(0x5010)),
 	))
 	expectLeaves(t, got, "/a", 0x4210, "/a", 0x41ff, "/b", 0x10, "/a", 0x5200, "", 0x5010, "", 0x5010)
-	if st := s.Stats(); st.Unresolved != 2 || st.DataMappings != 1 || st.UnknownThread != 6 {
+	if st := s.Stats(); st.Unresolved != 2 || st.DataMappings != 1 || st.MissingMappings != 1 || st.UnknownThread != 6 {
 		t.Errorf("%+v", st)
 	}
 }

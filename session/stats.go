@@ -43,6 +43,7 @@ type Stats struct {
 	MissedSwitches uint64 // a thread ran although no record had switched it in
 
 	DataMappings    uint64 // mappings that are not code
+	MissingMappings uint64 // records that say perf gave up reading /proc/PID/maps of a process
 	ForeignMappings uint64 // of guests and hypervisors, ignored
 	SpacesCut       uint64 // address spaces not copied at fork, to bound memory
 

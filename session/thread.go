@@ -205,6 +205,9 @@ func (s *Session) mmap(r *perfdata.Mmap) {
 		s.stats.ForeignMappings++
 		return
 	}
+	if r.Misc&perfdata.MiscProcMapParseTimeout != 0 {
+		s.stats.MissingMappings++
+	}
 	p := s.thread(r.MapPID, r.MapTID).process
 	m := s.userMapping(r)
 	if m.start >= m.end {
