@@ -1,0 +1,158 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// helperName is argv[0] of the program while it waits to become the recorded
+// one.
+const helperName = "perfcorrect-exec"
+
+// Descriptors of the helper, in the order of exec.Cmd.ExtraFiles.
+const (
+	helperGo     = 3 // a byte says that the events are open; end of file: give up
+	helperStatus = 4 // errno of a failed exec; closed by one that works
+)
+
+func init() {
+	// The main goroutine of a helper must stay on the first thread: events
+	// belong to that, and exec by another thread ends it.
+	if IsHelper() {
+		runtime.LockOSThread()
+	}
+}
+
+// IsHelper reports whether this process was started to become the recorded
+// program.
+func IsHelper() bool { return len(os.Args) > 2 && os.Args[0] == helperName }
+
+// Helper waits until the recorder has opened its events, and becomes the
+// recorded program: os.Args[1] is its path, the rest its arguments. Go cannot
+// stop between fork and exec, so the recorder starts itself once more as this.
+// It returns only if that failed; the recorder has been told why.
+func Helper() int {
+	unix.CloseOnExec(helperGo)
+	unix.CloseOnExec(helperStatus)
+	var b [1]byte
+	for {
+		n, err := unix.Read(helperGo, b[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if n != 1 || err != nil {
+			return 1
+		}
+		break
+	}
+	path, args := os.Args[1], os.Args[2:]
+	err := syscall.Exec(path, args, os.Environ())
+	if err == syscall.ENOEXEC { // a script without #!, as execvp(3) does
+		err = syscall.Exec("/bin/sh", append([]string{"sh", path}, args[1:]...), os.Environ())
+	}
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	unix.Write(helperStatus, binary.LittleEndian.AppendUint32(nil, uint32(errno)))
+	return 127
+}
+
+// child is the recorded program, or the helper that will become it.
+type child struct {
+	cmd    *exec.Cmd
+	goPipe *os.File
+	status *os.File
+	path   string
+}
+
+// ExecError is a program that could not be started.
+type ExecError struct {
+	Program string
+	Err     error
+}
+
+func (e *ExecError) Error() string { return fmt.Sprintf("cannot run %s: %v", e.Program, e.Err) }
+func (e *ExecError) Unwrap() error { return e.Err }
+
+// startChild starts the helper. It has to happen before the recorder changes
+// its own limits, which the program would inherit.
+func startChild(command []string) (*child, error) {
+	path, err := exec.LookPath(command[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		var e *exec.Error
+		if errors.As(err, &e) {
+			err = e.Err
+		}
+		if errors.Is(err, exec.ErrNotFound) && !strings.Contains(command[0], "/") {
+			err = errors.New("no such program in $PATH")
+		}
+		return nil, &ExecError{command[0], err}
+	}
+	goRead, goWrite, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	statusRead, statusWrite, err := os.Pipe()
+	if err != nil {
+		goRead.Close()
+		goWrite.Close()
+		return nil, err
+	}
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: append([]string{helperName, path}, command...),
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		ExtraFiles: []*os.File{goRead, statusWrite},
+	}
+	err = cmd.Start()
+	goRead.Close()
+	statusWrite.Close()
+	c := &child{cmd: cmd, goPipe: goWrite, status: statusRead, path: path}
+	if err != nil {
+		c.closePipes()
+		return nil, &ExecError{command[0], err}
+	}
+	return c, nil
+}
+
+func (c *child) pid() int { return c.cmd.Process.Pid }
+
+// run lets the helper become the program. An error is why it could not.
+func (c *child) run() error {
+	defer c.closePipes()
+	if _, err := c.goPipe.Write([]byte{1}); err != nil {
+		return &ExecError{c.path, fmt.Errorf("its process has gone: %w", err)}
+	}
+	var b [4]byte
+	n, _ := c.status.Read(b[:])
+	if n == 0 {
+		return nil
+	}
+	return &ExecError{c.path, syscall.Errno(binary.LittleEndian.Uint32(b[:]))}
+}
+
+// abandon ends a helper that is not to become anything, and waits for it.
+func (c *child) abandon() {
+	c.closePipes() // end of file tells it
+	c.cmd.Wait()
+}
+
+func (c *child) closePipes() {
+	c.goPipe.Close()
+	c.status.Close()
+}
+
+// exitStatus is what a shell would give: the program's status, or 128 and
+// the number of the signal that ended it.
+func exitStatus(state *os.ProcessState) int {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return state.ExitCode()
+}
