@@ -76,6 +76,10 @@ func (r *recorder) attr(name string, leader bool) (perfdata.Attr, string) {
 		a.SampleRegsUser = allRegs
 	}
 	if r.StackDump > 0 {
+		if r.Callchain == "none" { // as perf record --call-graph dwarf
+			a.SampleType |= perfdata.FieldCallchain
+			a.Flags |= perfdata.FlagExcludeCallchainUser
+		}
 		a.SampleType |= perfdata.FieldStackUser
 		a.SampleStackUser = r.StackDump &^ 7
 	}

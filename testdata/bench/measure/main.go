@@ -20,14 +20,19 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/perfcorrect/perfcorrect/graph"
+	"github.com/perfcorrect/perfcorrect/image"
 	"github.com/perfcorrect/perfcorrect/perfdata"
+	"github.com/perfcorrect/perfcorrect/session"
 )
 
 func main() {
 	// The steps that are part of a command run as processes of their own, so
-	// that their memory can be measured like the others'.
+	// that their memory can be measured like the others'; and this process
+	// stays small, for the peak Linux gives of a child is at least what its
+	// parent had when it started it (fs/exec.c, exec_mmap).
 	if len(os.Args) == 3 {
-		steps := map[string]func(string) error{"walk": walk, "decode": decode}
+		steps := map[string]func(string) error{"walk": walk, "decode": decode, "count": count}
 		if err := steps[os.Args[1]](os.Args[2]); err != nil {
 			fail(err)
 		}
@@ -70,7 +75,7 @@ const foldedRow = 2 // of ours: what the peers are compared with
 func peers() []work {
 	p := []work{{"`perf report --stdio -g --no-children`", "perf report --stdio -g --no-children -i FILE > /dev/null", 1}}
 	if collapse := stackcollapse(); collapse != "" {
-		return append(p, work{"`perf script | stackcollapse-perf.pl --all`", "perf script -i FILE | " + collapse + " --all > /dev/null", 1})
+		return append(p, work{"`perf script \\| stackcollapse-perf.pl --all`", "perf script -i FILE | " + collapse + " --all > /dev/null", 1})
 	}
 	return append(p, work{"`perf script > /dev/null` (stackcollapse-perf.pl was not found: see scripts/bench)", "perf script -i FILE > /dev/null", 1})
 }
@@ -92,7 +97,7 @@ func report(program, first, second string) error {
 	describeMachine()
 	var seconds []float64
 	for i, file := range []string{first, second} {
-		if err := describeInput(program, file); err != nil {
+		if err := describeInput(self, file); err != nil {
 			return err
 		}
 		fmt.Print("| | seconds | peak MiB | times `convert --format folded` |\n|---|---:|---:|---:|\n")
@@ -135,13 +140,12 @@ func describeMachine() {
 		strings.TrimSpace(string(cpus)), model, strings.TrimSpace(string(perf)), time.Now().Format("2 January 2006"))
 }
 
-func describeInput(program, file string) error {
+func describeInput(self, file string) error {
 	st, err := os.Stat(file)
 	if err != nil {
 		return err
 	}
-	out, err := exec.Command("bash", "-c", "set -o pipefail; "+program+" convert -q --method none --format pprof -o - "+file+
-		" | go tool pprof -raw - 2>/dev/null | awk '/^Locations/ {exit} $1 ~ /^[0-9]+$/ {n++; s += $1} END {print s, n}'").Output()
+	out, err := exec.Command(self, "count", file).Output()
 	if err != nil {
 		return fmt.Errorf("counting the stacks of %s: %w", file, err)
 	}
@@ -225,5 +229,25 @@ func decode(path string) error {
 		records++
 	}
 	fmt.Println(records, "records")
+	return nil
+}
+
+// count prints the number of samples and how many different stacks of
+// addresses they have.
+func count(path string) error {
+	r, err := perfdata.Open(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	samples, stacks := 0, graph.NewStacks()
+	for s, err := range session.New(r, image.NewStore(image.Options{})).Samples() {
+		if err != nil {
+			return err
+		}
+		stacks.Add(graph.Label{Comm: s.Thread.Comm}, s.Stack, graph.Values{Samples: 1})
+		samples++
+	}
+	fmt.Println(samples, stacks.Len())
 	return nil
 }

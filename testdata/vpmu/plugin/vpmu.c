@@ -208,13 +208,20 @@ static void __attribute__((noinline)) in_stub(Thread *t, const Block *b, const i
 static inline void call(Thread *t, Block *p, const Block *b, const int path)
 {
 	t->calls++;
+	if (UNLIKELY(regs_ok >= 0 && reg_good < 1000))
+		check_regs(t, p->fall);
+	uint64_t slot = sp_of(t);
+	if (UNLIKELY(slot && word(slot) != p->fall)) {
+		// A signal came between call and callee, and its handler sent the
+		// thread elsewhere (Go preempts so): b is not the callee.
+		odd[ODD_UNEXPECTED]++;
+		t->calls--;
+		return;
+	}
 	if (want_any)
 		t->any[t->any_n++ % RING] = (Br){p, b->vaddr, clk(t)};
 	if (want_call)
 		t->call[t->call_n++ % RING] = (Br){p, b->vaddr, clk(t)};
-	if (UNLIKELY(regs_ok >= 0 && reg_good < 100000))
-		check_regs(t, p->fall);
-	uint64_t slot = sp_of(t);
 	if (UNLIKELY(go))
 		go_switch(t);
 	if (UNLIKELY(t->st->n && t->st->f[t->st->n - 1].slot <= slot && slot))
@@ -414,7 +421,6 @@ static inline __attribute__((always_inline)) void step(unsigned vcpu, Block *b, 
 		jump_indirect(t, p, b, path);
 		break;
 	case END_CALL:
-		odd[ODD_UNEXPECTED] += b->vaddr != p->target;
 		call(t, p, b, path);
 		break;
 	case END_CALLI:
