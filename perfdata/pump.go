@@ -261,7 +261,11 @@ func (p *pump) send() error {
 	for t, n := range p.framed {
 		b.framed[t] = n
 	}
-	b.outOfOrder, b.damage = p.sorter.outOfOrder, p.hurt
+	b.outOfOrder = p.sorter.outOfOrder
+	if p.hurt != nil {
+		d := *p.hurt // the pump may still add to its own
+		b.damage = &d
+	}
 	select {
 	case p.out <- b:
 		return nil
