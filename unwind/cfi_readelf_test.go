@@ -46,6 +46,7 @@ func elfSections(t testing.TB, path string) (s Sections, ok bool) {
 		return Section{Name: name, Data: data, Addr: sec.Addr}
 	}
 	s.EhFrameHdr, s.EhFrame, s.DebugFrame = get(".eh_frame_hdr"), get(".eh_frame"), get(".debug_frame")
+	s.Go = f.Section(".note.go.buildid") != nil
 	if x := f.Section(".text"); x != nil {
 		s.TextBase = x.Addr
 	}

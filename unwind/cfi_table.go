@@ -22,6 +22,8 @@ type Sections struct {
 	EhFrame    Section
 	DebugFrame Section // decompressed
 
+	Go bool // made by the Go toolchain, which describes frame pointers and stack switches by convention only
+
 	TextBase, DataBase uint64 // what textrel and datarel pointers count from (start of text, of .got); hardly ever used
 }
 

@@ -17,6 +17,7 @@ type Source interface {
 type Module struct {
 	src   Source
 	table *Table
+	goBin bool
 	err   error
 }
 
@@ -28,7 +29,7 @@ func (m *Module) Table() *Table {
 	if m.table == nil {
 		var s Sections
 		s, m.err = m.src.UnwindSections()
-		m.table = NewTable(s)
+		m.table, m.goBin = NewTable(s), s.Go
 	}
 	return m.table
 }

@@ -27,14 +27,25 @@ func (u *Unwinder) frame() Frame {
 // step goes from a frame to its caller. At the end of the stack, or if there
 // is no way on, it returns false and why.
 func (u *Unwinder) step() (more bool, o Outcome) {
+	frameless := u.frameless()
+	if frameless && u.goexit() {
+		return false, EndOfStack
+	}
+	switched := u.goSwitchedStack()
 	more, o = u.caller()
-	if !more {
-		return false, o
+	if more {
+		if u.locate(); u.code {
+			return true, EndOfStack
+		}
+		o = Corrupt
 	}
-	if u.locate(); !u.code {
-		return false, Corrupt
+	switch {
+	case switched:
+		return false, DumpTooShort
+	case frameless && o == Corrupt:
+		return false, EndOfStack
 	}
-	return true, EndOfStack
+	return false, o
 }
 
 func (u *Unwinder) caller() (more bool, o Outcome) {
@@ -74,6 +85,9 @@ func (u *Unwinder) apply(row *Row) (more bool, o Outcome, fail failure) {
 		return false, o, fail
 	}
 	sp, known := u.regs.v[u.arch.sp], u.regs.has(u.arch.sp)
+	if u.mod.goBin {
+		u.restoreGoFP(row, cfa)
+	}
 	if u.restore(row, cfa) && known && !row.signal && !u.advances(row, sp, cfa) {
 		return false, DidNotAdvance, failNone
 	}

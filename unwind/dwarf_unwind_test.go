@@ -110,3 +110,84 @@ func TestSignals(t *testing.T) {
 		}
 	}
 }
+
+// TestGo: stacks of goroutines end in runtime.goexit, whatever the memory
+// above holds; stacks of the runtime on the thread's stack are known to be cut.
+func TestGo(t *testing.T) {
+	prog := filepath.Join(t.TempDir(), "goprog")
+	if msg, err := exec.Command("go", "build", "-o", prog, "testdata/goprog/main.go").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, msg)
+	}
+	name := functions(t, prog)
+	data := record(t, "go", "--call-graph", "dwarf,16384", prog)
+	u := NewUnwinder("x86_64")
+	total, bad := 0, 0
+	ends := map[string]int{}
+	forSamples(t, data, func(r *perfdata.Reader, w *world, s *perfdata.Sample) {
+		space := w.space(s.PID)
+		frames, o := u.User(nil, s, space)
+		fn := func(f Frame) string {
+			m := space.find(f.Addr - 1)
+			if m == nil {
+				return "?"
+			}
+			return name(f.Addr - 1 - m.start + m.pgoff)
+		}
+		total++
+		last := fn(frames[len(frames)-1])
+		ends[last+": "+o.String()]++
+		switch {
+		case o == EndOfStack:
+			if len(frames) > 1 && last != "runtime.goexit.abi0" && last != "runtime.mcall" && last != "runtime.morestack.abi0" &&
+				last != "runtime.systemstack.abi0" && last != "runtime.clone.abi0" && last != "runtime.mstart.abi0" && last != "runtime.rt0_go.abi0" && last != "_rt0_amd64_linux" {
+				bad++
+			}
+		case o != DumpTooShort:
+			bad++
+		}
+		for _, f := range frames[:len(frames)-1] {
+			if fn(f) == "runtime.goexit.abi0" {
+				bad++
+			}
+		}
+	})
+	t.Logf("%d samples: %v", total, ends)
+	if total < 50 || bad > total/50 {
+		t.Errorf("%d of %d stacks end as they should not", bad, total)
+	}
+}
+
+// TestMixedChains: kernel frames come from the callchain, user frames from the
+// dump, and no frame is lost or doubled where they meet.
+func TestMixedChains(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "mixed.data")
+	cmd := exec.Command("perf", "record", "-q", "-e", "cpu-clock", "-F", "2000", "--call-graph", "dwarf,16384", "-o", data,
+		"dd", "if=/dev/zero", "of=/dev/null", "bs=256k", "count=20000")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	c := compareWithPerf(t, data)
+	t.Log(c)
+	mixed := 0
+	var frames []Frame
+	u := NewUnwinder("x86_64")
+	forSamples(t, data, func(r *perfdata.Reader, w *world, s *perfdata.Sample) {
+		frames, _ = u.Sample(frames[:0], s, w.space(s.PID))
+		user := 0
+		for user < len(frames) && frames[user].Mode == ModeKernel {
+			user++
+		}
+		if user > 0 && user < len(frames) {
+			mixed++
+			if frames[0].Return || frames[user].Return {
+				t.Error("a leaf is no return address")
+			}
+		}
+	})
+	if mixed < 20 || c.equal < c.samples*98/100 {
+		t.Errorf("%d mixed chains, %.2f %% equal", mixed, c.share())
+		for _, d := range c.differing {
+			t.Log(d)
+		}
+	}
+}
