@@ -64,7 +64,8 @@ type Result struct {
 	// Event is the event whose samples were used; nil if there was none.
 	Event *perfdata.Event
 	// Stacks are the samples' stacks: Samples and Event are as recorded, Calls
-	// the estimated calls into each leaf.
+	// the estimated calls into each leaf. They may be the estimator's own, and
+	// then show what is added to it later.
 	Stacks *graph.Stacks
 	// DCG makes the dynamic call graph; it may take a while.
 	DCG func(graph.Resolver) *graph.DCG

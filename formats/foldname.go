@@ -35,8 +35,10 @@ const (
 // foldNames returns the frames that stackcollapse-perf.pl --all makes of a
 // frame which perf script prints as symbol name and object dso. It is one,
 // except that names with "->" in them are split, for perf once printed inlined
-// functions that way, and names beginning with "(" give none. java says that
-// the thread's name begins with it.
+// functions that way, and names beginning with "(" give none, so that the
+// sample counts for the caller (C++ functions in a global anonymous namespace
+// are among them; pprof output has them all). java says that the thread's name
+// begins with it.
 func foldNames(name, dso string, java bool) []string {
 	if strings.HasPrefix(name, "(") {
 		return nil
