@@ -132,6 +132,7 @@ func (d *debugInfo) addUnit(r *dwarf.Reader, die, end dwarf.Offset) {
 // that cover them.
 func (d *debugInfo) lines(qs []lineQuery) error {
 	sortQueries(qs)
+	done := map[any]bool{} // units may share a line program
 	return contain(d.from.path, func() error {
 		for _, u := range d.units {
 			if !u.concerns(qs) {
@@ -140,9 +141,10 @@ func (d *debugInfo) lines(qs []lineQuery) error {
 			r := d.data.Reader()
 			r.Seek(u.die)
 			cu, err := r.Next()
-			if err != nil || cu == nil {
+			if err != nil || cu == nil || done[cu.Val(dwarf.AttrStmtList)] {
 				continue
 			}
+			done[cu.Val(dwarf.AttrStmtList)] = true
 			lr, err := d.data.LineReader(cu)
 			if err != nil || lr == nil {
 				continue
