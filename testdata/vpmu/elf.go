@@ -57,14 +57,36 @@ func noteDesc(b []byte) []byte {
 	return b[16 : 16+n]
 }
 
-// executable reports whether [off, off+n) of the file holds code.
-func (x *execMaps) executable(path string, off, n uint64) bool {
-	for _, s := range x.file(path).segments {
-		if off < s[1] && s[0] < off+n {
-			return true
-		}
+const (
+	protRead = 1
+	protExec = 4
+	protTold = 0x100 // by the guest's own system call, else the emulator's doing
+)
+
+// split gives a mapping the protection it would have without the emulator:
+// that of the program's segments, where the emulator made it.
+func (x *execMaps) split(m mapEvent) []mapEvent {
+	if m.prot&protTold != 0 {
+		m.prot &^= protTold
+		return []mapEvent{m}
 	}
-	return false
+	var parts []mapEvent
+	cut := func(to uint64, prot uint32) { // of the front, up to file offset to
+		if to <= m.pgoff || m.len == 0 {
+			return
+		}
+		p := m
+		p.len = min(to-m.pgoff, m.len)
+		p.prot = prot
+		parts = append(parts, p)
+		m.addr, m.pgoff, m.len = m.addr+p.len, m.pgoff+p.len, m.len-p.len
+	}
+	for _, s := range x.file(m.path).segments {
+		cut(s[0]&^0xfff, protRead)
+		cut((s[1]+0xfff)&^0xfff, protRead|protExec)
+	}
+	cut(^uint64(0), protRead)
+	return parts
 }
 
 func (x *execMaps) buildIDs(paths []string) (ids []perfdata.BuildID) {

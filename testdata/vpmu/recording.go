@@ -83,8 +83,11 @@ func (r *recorder) attr(name string, leader bool) (perfdata.Attr, string) {
 		a.SampleType |= perfdata.FieldStackUser
 		a.SampleStackUser = r.StackDump &^ 7
 	}
+	if r.StackDump > 0 {
+		a.Flags |= perfdata.FlagMmapData
+	}
 	if !leader {
-		a.Flags &^= perfdata.FlagDisabled | perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm | perfdata.FlagCommExec |
+		a.Flags &^= perfdata.FlagMmapData | perfdata.FlagDisabled | perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm | perfdata.FlagCommExec |
 			perfdata.FlagTask | perfdata.FlagContextSwitch
 	} else {
 		a.SamplePeriod = uint64(max(1, r.Period+0.5))
@@ -198,19 +201,27 @@ func (r *recorder) event(e any, program string, execs *execMaps) error {
 			NextPrevPID: -1, NextPrevTID: -1,
 		})
 	case mapEvent:
-		prot := e.prot
-		if prot == 0 && execs.executable(e.path, e.pgoff, e.len) {
-			prot = 5 // PROT_READ | PROT_EXEC
+		for _, m := range execs.split(e) {
+			if err := r.mmap(m); err != nil {
+				return err
+			}
 		}
-		if prot&4 == 0 {
-			return nil
-		}
-		return r.w.Write(&perfdata.Mmap{
-			Common: r.common(perfdata.TypeMmap2, perfdata.MiscUser, e.index, e.at[r.lane]), MapPID: firstPID, MapTID: tid(e.index),
-			Addr: e.addr, Len: e.len, Pgoff: e.pgoff, Maj: e.maj, Min: e.min, Ino: e.ino, Prot: prot, MapFlags: e.flags, Filename: e.path,
-		})
 	}
 	return nil
+}
+
+func (r *recorder) mmap(m mapEvent) error {
+	misc := perfdata.MiscUser
+	if m.prot&protExec == 0 {
+		if r.StackDump == 0 {
+			return nil // perf asks for data mappings only to unwind
+		}
+		misc |= perfdata.MiscMmapData
+	}
+	return r.w.Write(&perfdata.Mmap{
+		Common: r.common(perfdata.TypeMmap2, misc, m.index, m.at[r.lane]), MapPID: firstPID, MapTID: tid(m.index),
+		Addr: m.addr, Len: m.len, Pgoff: m.pgoff, Maj: m.maj, Min: m.min, Ino: m.ino, Prot: m.prot, MapFlags: m.flags, Filename: m.path,
+	})
 }
 
 // keep decides about a sample by the rules of Lost and Throttle, and writes

@@ -14,6 +14,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#define PROT_TOLD 0x100 // the guest itself said so
+
 typedef struct { uint64_t start, end; int plt0; } Range;
 typedef struct { char *path; uint64_t hash; Range plt[6]; int nplt, go; } Image;
 typedef struct { uint64_t start, end, off; uint32_t image; } Map;
@@ -180,8 +182,7 @@ void image_map(uint64_t addr, uint64_t len, int prot, int flags, int fd, uint64_
 	}
 	if (path[0] == '/' && path[1] != '/')
 		insert(ret, end, off, image_of(path));
-	if (prot & PROT_EXEC)
-		tell(ret, end, off, prot, flags & (MAP_SHARED | MAP_PRIVATE), st.st_dev, st.st_ino, path);
+	tell(ret, end, off, prot | PROT_TOLD, flags & (MAP_SHARED | MAP_PRIVATE), st.st_dev, st.st_ino, path);
 }
 
 void image_protect(uint64_t addr, uint64_t len, int prot)
@@ -193,10 +194,10 @@ void image_protect(uint64_t addr, uint64_t len, int prot)
 			struct stat st = {0};
 			const char *path = images[maps[i].image].path;
 			stat(path, &st);
-			tell(addr, addr + len, maps[i].off + addr - maps[i].start, prot, MAP_PRIVATE, st.st_dev, st.st_ino, path);
+			tell(addr, addr + len, maps[i].off + addr - maps[i].start, prot | PROT_TOLD, MAP_PRIVATE, st.st_dev, st.st_ino, path);
 			return;
 		}
-	tell(addr, addr + len, 0, prot, MAP_PRIVATE, 0, 0, "//anon");
+	tell(addr, addr + len, 0, prot | PROT_TOLD, MAP_PRIVATE, 0, 0, "//anon");
 }
 
 // image_at says which image shows at vaddr and where in its file; code that
