@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -66,11 +67,11 @@ func (c *convert) declare(fs *pflag.FlagSet) {
 	fs.StringVar(&c.event, "event", "", "use the samples of event `NAME`; default the first that has some")
 	fs.StringVar(&c.callEvent, "call-event", "", "the event that counts calls, by `NAME` or code; default is recognised")
 	c.latency = choice(fs, "latency", "what tells how late a tick was", "auto", "off", "overshoot", "sched")
-	fs.Float64Var(&c.lambda, "lambda", 0, "sampling period in Lee's formula, in units of the event; default the recorded one")
-	fs.Float64Var(&c.alpha, "alpha", 1000, "weight of latency against lambda in Lee's formula")
+	fs.Float64Var(&c.lambda, "lambda", 0, "sampling period `N` in Lee's formula, in units of the event; default the recorded one")
+	fs.Float64Var(&c.alpha, "alpha", 1000, "weight `N` of latency against lambda in Lee's formula")
 	c.alphaSet = func() bool { return fs.Changed("alpha") }
 	c.filter.declare(fs)
-	fs.StringSliceVar(&c.labels, "label", nil, "label pprof samples with thread (name), pid or tid")
+	fs.StringSliceVar(&c.labels, "label", nil, "label pprof samples with any of `thread,pid,tid`")
 	fs.BoolVar(&c.noInline, "no-inline", false, "do not show inlined calls; none are shown yet")
 }
 
@@ -234,7 +235,7 @@ func (c *convert) write(ctx context.Context, e *env, write formats.Writer, res *
 		Comments: []string{res.Summary}, Inline: !c.noInline,
 	}
 	p.EventName, p.EventUnit = formats.EventType(res.Event)
-	p.ThreadLabels = has(c.labels, "thread") && len(c.labels) > 0
+	p.ThreadLabels = slices.Contains(c.labels, "thread")
 	if *c.graph == "dcg" {
 		p.DCG = res.DCG(c.store)
 		for reason, v := range p.DCG.Dropped {

@@ -147,7 +147,7 @@ func (in *input) samples(ctx context.Context, e *env) iter.Seq2[*session.Sample,
 // filter keeps the samples of some processes, threads or commands; empty
 // lists keep all.
 type filter struct {
-	pids, tids []int32
+	pids, tids []int
 	comms      []string
 
 	seen    map[string]bool // commands, for the hint if nothing is left
@@ -155,9 +155,9 @@ type filter struct {
 }
 
 func (f *filter) declare(fs *pflag.FlagSet) {
-	fs.Int32SliceVar(&f.pids, "pid", nil, "only samples of these processes")
-	fs.Int32SliceVar(&f.tids, "tid", nil, "only samples of these threads")
-	fs.StringSliceVar(&f.comms, "comm", nil, "only samples of threads with these names")
+	fs.IntSliceVar(&f.pids, "pid", nil, "only samples of processes `N,...`")
+	fs.IntSliceVar(&f.tids, "tid", nil, "only samples of threads `N,...`")
+	fs.StringSliceVar(&f.comms, "comm", nil, "only samples of threads named `NAME,...`")
 }
 
 func (f *filter) keep(s *session.Sample) bool {
@@ -165,7 +165,7 @@ func (f *filter) keep(s *session.Sample) bool {
 		return true
 	}
 	t := s.Thread
-	if has(f.pids, t.PID) && has(f.tids, t.TID) && has(f.comms, t.Comm) {
+	if has(f.pids, int(t.PID)) && has(f.tids, int(t.TID)) && has(f.comms, t.Comm) {
 		return true
 	}
 	f.dropped++
@@ -176,13 +176,9 @@ func (f *filter) keep(s *session.Sample) bool {
 	return false
 }
 
+// has reports whether list contains v; an empty list contains everything.
 func has[T comparable](list []T, v T) bool {
-	for _, x := range list {
-		if x == v {
-			return true
-		}
-	}
-	return len(list) == 0
+	return len(list) == 0 || slices.Contains(list, v)
 }
 
 // hint names what the filter could have kept.
