@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -18,6 +19,8 @@ import (
 // plainCPU makes glibc choose the string functions of the emulated processor
 // in valgrind, too, whose processor can do more.
 const plainCPU = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX,-ERMS,-FSRM,-BMI1,-BMI2,-LZCNT,-MOVBE,-SSE4_2,-SSE4_1,-SSSE3,-RTM,-AVX_Fast_Unaligned_Load"
+
+var long = flag.Bool("long", false, "inputs twenty times as large, and the speed table")
 
 // input writes a deterministic text of n words.
 func input(t testing.TB, dir string, n int) string {
@@ -75,7 +78,7 @@ type crossCase struct {
 func crossCases(t testing.TB, dir string, size int) []crossCase {
 	text := input(t, dir, 2000*size)
 	return []crossCase{
-		{"bc", []string{"bc", "-lq", file(t, dir, "pi.bc", "scale=100; a(1)*4; e(2)\nhalt\n")}, ""},
+		{"bc", []string{"bc", "-lq", file(t, dir, "pi.bc", fmt.Sprintf("scale=%d; a(1)*4; e(2)\nhalt\n", 80+2*size))}, ""},
 		{"gzip", []string{"gzip", "-9", "-c"}, text},
 		{"xz", []string{"xz", "-2", "-T1", "-c"}, text},
 		{"sqlite3", []string{"sqlite3", ":memory:"}, file(t, dir, "q.sql", `create table t(a integer primary key, b text, c int);
@@ -132,6 +135,9 @@ var variant = regexp.MustCompile(`^_*(\w+?)(_chk)?_(sse2|sse42|ssse3|avx2|evex|g
 func TestCallgrind(t *testing.T) {
 	dir := t.TempDir()
 	size := 10
+	if *long {
+		size = 200
+	}
 	for _, c := range crossCases(t, dir, size) {
 		t.Run(c.name, func(t *testing.T) { cross(t, c, dir) })
 	}

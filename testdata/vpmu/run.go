@@ -25,7 +25,8 @@ type Result struct {
 	Lost      []int     // dropped from each, by Recording.Lost and Throttle
 	Odd       map[string]uint64
 	Registers bool // the emulator's registers could be read
-	Elapsed   time.Duration
+	Elapsed   time.Duration // of the emulation
+	User      time.Duration // processor time of it
 }
 
 // oddNames are the plugin's ODD_* counts.
@@ -76,7 +77,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		fmt.Fprintln(conf, "paths 1")
 	}
 	start := time.Now()
-	log, code, err := c.emulate(ctx, conf, laneWidth(specs))
+	log, ps, err := c.emulate(ctx, conf, laneWidth(specs))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	} else {
 		defer os.Remove(log)
 	}
-	res := &Result{ExitCode: code, Elapsed: time.Since(start)}
+	res := &Result{ExitCode: ps.ExitCode(), Elapsed: time.Since(start), User: ps.UserTime()}
 	return res, c.harvest(log, specs, timeLane, res)
 }
 
@@ -166,14 +167,14 @@ func (c *Config) singleStep() bool {
 func laneWidth(specs []laneSpec) int { return (len(specs) + 3) / 4 * 4 }
 
 // emulate runs the program under QEMU and returns the event stream's file.
-func (c *Config) emulate(ctx context.Context, conf *bytes.Buffer, width int) (log string, code int, err error) {
+func (c *Config) emulate(ctx context.Context, conf *bytes.Buffer, width int) (log string, ps *os.ProcessState, err error) {
 	so, err := buildPlugin(c.WorkDir, width)
 	if err != nil {
-		return "", 0, err
+		return "", nil, err
 	}
 	f, err := os.CreateTemp(c.WorkDir, "events-")
 	if err != nil {
-		return "", 0, err
+		return "", nil, err
 	}
 	f.Close()
 	log = f.Name()
@@ -185,7 +186,7 @@ func (c *Config) emulate(ctx context.Context, conf *bytes.Buffer, width int) (lo
 	fmt.Fprintf(conf, "out %s\n", log)
 	confFile := log + ".conf"
 	if err := os.WriteFile(confFile, conf.Bytes(), 0o600); err != nil {
-		return "", 0, err
+		return "", nil, err
 	}
 	defer os.Remove(confFile)
 	args := append([]string{"-seed", "1"}, c.QEMUFlags...)
@@ -197,19 +198,19 @@ func (c *Config) emulate(ctx context.Context, conf *bytes.Buffer, width int) (lo
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Stdout, c.Stderr
 	in, err := os.Open(c.Stdin)
 	if err != nil {
-		return "", 0, err
+		return "", nil, err
 	}
 	defer in.Close()
 	cmd.Stdin = in
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
-		return log, exit.ExitCode(), nil
+		return log, cmd.ProcessState, nil
 	}
 	if err != nil {
-		return "", 0, fmt.Errorf("vpmu: %s: %w", c.QEMU, err)
+		return "", nil, fmt.Errorf("vpmu: %s: %w", c.QEMU, err)
 	}
-	return log, 0, nil
+	return log, cmd.ProcessState, nil
 }
 
 // counted returns the run's total on each lane, from the cache if the same
