@@ -265,6 +265,59 @@ type comparison struct {
 	differing      []string // stacks that are other, and some of the longer and shorter
 	stats          DWARFStats
 	frames         int
+	// Of the stacks that differ: those in which every return address up to
+	// and behind the difference stands behind a call instruction.
+	oursSound, theirsSound int
+}
+
+// afterCall reports whether addr is in an object and stands behind a call
+// instruction: what every return address must, and chance hits seldom do.
+func afterCall(space *testSpace, addr uint64) bool {
+	m := space.find(addr)
+	if m == nil || !m.exec {
+		return false
+	}
+	if m.mod == nil {
+		return true // JIT code, not to be had
+	}
+	var b [7]byte
+	if m.src.ReadVaddr(b[:], m.src.vaddr(addr-m.start+m.pgoff)-7) != 7 {
+		return false
+	}
+	modrm := func(i int) bool { return b[i] == 0xff && b[i+1]>>3&7 == 2 } // call r/m64
+	return b[2] == 0xe8 || modrm(5) || modrm(4) || modrm(3) || modrm(2) || modrm(1) || modrm(0)
+}
+
+// parsePerfFrame is the inverse of perfFrame, for return addresses.
+func parsePerfFrame(space *testSpace, frame string) uint64 {
+	ip, dso, _ := strings.Cut(frame, " ")
+	off, _ := strconv.ParseUint(ip, 16, 64)
+	for _, m := range space.maps {
+		if m.name == dso && m.mod != nil && off >= m.pgoff && off < m.pgoff+m.end-m.start {
+			return off - m.pgoff + m.start + 1
+		}
+	}
+	return off + 1
+}
+
+func (c *comparison) judge(space *testSpace, ours []Frame, theirs []string) {
+	ok := true
+	for i, f := range ours {
+		if m := space.find(f.Addr); i == len(ours)-1 && m != nil && m.src != nil && m.src.sections.Go {
+			break // runtime.goexit seems to call goroutines from behind a nop
+		}
+		ok = ok && (!f.Return || f.Mode != ModeUser || afterCall(space, f.Addr))
+	}
+	if ok {
+		c.oursSound++
+	}
+	ok = true
+	for _, s := range theirs[1:] {
+		ok = ok && afterCall(space, parsePerfFrame(space, s))
+	}
+	if ok {
+		c.theirsSound++
+	}
 }
 
 func (c *comparison) share() float64 { return 100 * float64(c.equal) / float64(max(1, c.samples)) }
@@ -276,8 +329,8 @@ func (c *comparison) String() string {
 			o = append(o, fmt.Sprintf("%v %d", Outcome(i), n))
 		}
 	}
-	return fmt.Sprintf("%d samples, %d frames: %.2f %% equal to perf script; %d longer, %d shorter, %d otherwise different; %s; %+v",
-		c.samples, c.frames, c.share(), c.longer, c.shorter, c.other, strings.Join(o, ", "), c.stats)
+	return fmt.Sprintf("%d samples, %d frames: %.2f %% equal to perf script; %d longer, %d shorter, %d otherwise different (of these, all return addresses behind calls: ours %d, perf's %d); %s; %+v",
+		c.samples, c.frames, c.share(), c.longer, c.shorter, c.other, c.oursSound, c.theirsSound, strings.Join(o, ", "), c.stats)
 }
 
 // compareWithPerf unwinds every sample of a recording and compares.
@@ -306,6 +359,9 @@ func compareWithPerf(tb testing.TB, data string) *comparison {
 			i++
 		}
 		kind := "other"
+		if i < len(frames) || i < len(theirs) {
+			c.judge(space, frames, theirs)
+		}
 		switch {
 		case i == len(frames) && i == len(theirs):
 			c.equal++
