@@ -24,7 +24,7 @@ type Result struct {
 	Samples   []int     // written to each recording
 	Lost      []int     // dropped from each, by Recording.Lost and Throttle
 	Odd       map[string]uint64
-	Registers bool // the emulator's registers could be read
+	Registers bool          // the emulator's registers could be read
 	Elapsed   time.Duration // of the emulation
 	User      time.Duration // processor time of it
 }
