@@ -148,7 +148,7 @@ func main() {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "main")
-	run(t, filepath.Join(runtime.GOROOT(), "bin", "go"), "build", "-o", path, source)
+	run(t, "go", "build", "-o", path, source)
 	s := testStore(t, Options{})
 	im := s.Image(Key{Path: path})
 	im.load()
