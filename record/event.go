@@ -22,7 +22,7 @@ type Event struct {
 	MaxPrecise   bool // :P
 	Read         bool // :S
 
-	Probe *Probe // of uprobes
+	Probe *Uprobe // of uprobes
 }
 
 // Group is events that count together. With Read, only the first samples, and

@@ -64,6 +64,22 @@ func Helper() int {
 	return 127
 }
 
+// lookPath finds a program as a shell does.
+func lookPath(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err == nil || errors.Is(err, exec.ErrDot) {
+		return path, nil
+	}
+	var e *exec.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	if errors.Is(err, exec.ErrNotFound) && !strings.Contains(program, "/") {
+		err = errors.New("no such program in $PATH")
+	}
+	return "", &ExecError{program, err}
+}
+
 // child is the recorded program, or the helper that will become it.
 type child struct {
 	cmd    *exec.Cmd
@@ -83,17 +99,13 @@ func (e *ExecError) Unwrap() error { return e.Err }
 
 // startChild starts the helper. It has to happen before the recorder changes
 // its own limits, which the program would inherit.
-func startChild(command []string) (*child, error) {
-	path, err := exec.LookPath(command[0])
-	if err != nil && !errors.Is(err, exec.ErrDot) {
-		var e *exec.Error
-		if errors.As(err, &e) {
-			err = e.Err
-		}
-		if errors.Is(err, exec.ErrNotFound) && !strings.Contains(command[0], "/") {
-			err = errors.New("no such program in $PATH")
-		}
-		return nil, &ExecError{command[0], err}
+//
+// stdout is the program's: where the recording goes to standard output, that
+// of the program goes elsewhere.
+func startChild(command []string, stdout *os.File) (*child, error) {
+	path, err := lookPath(command[0])
+	if err != nil {
+		return nil, err
 	}
 	goRead, goWrite, err := os.Pipe()
 	if err != nil {
@@ -107,7 +119,7 @@ func startChild(command []string) (*child, error) {
 	}
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: append([]string{helperName, path}, command...),
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Stdin: os.Stdin, Stdout: stdout, Stderr: os.Stderr,
 		ExtraFiles: []*os.File{goRead, statusWrite},
 	}
 	err = cmd.Start()

@@ -15,9 +15,9 @@ import (
 	"github.com/perfcorrect/perfcorrect/perfdata"
 )
 
-// Probe is a place in a file whose executions are counted by a uprobe
+// Uprobe is a place in a file whose executions are counted by a uprobe
 // (PMU "uprobe"; kernel/events/core.c, perf_uprobe_event_init).
-type Probe struct {
+type Uprobe struct {
 	Path   string
 	Offset uint64 // in the file
 	Symbol string
@@ -30,7 +30,7 @@ const maxProbes = 64
 // FindProbes finds the functions named by spec in a program: "FUNC",
 // "FILE:FUNC", "FUNC+0x10"; FUNC may have * and ? as in a shell. Without FILE
 // it is program.
-func FindProbes(spec, program string) ([]Probe, error) {
+func FindProbes(spec, program string) ([]Uprobe, error) {
 	file, name := program, spec
 	if i := strings.LastIndexByte(spec, ':'); i >= 0 && !strings.HasSuffix(spec[:i], ":") {
 		file, name = spec[:i], spec[i+1:]
@@ -61,7 +61,7 @@ func FindProbes(spec, program string) ([]Probe, error) {
 }
 
 // elfProbes looks a pattern up in the symbol tables of a file.
-func elfProbes(path, pattern string) (probes []Probe, err error) {
+func elfProbes(path, pattern string) (probes []Uprobe, err error) {
 	defer func() { // debug/elf is not hardened against damaged files
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%s: damaged ELF file", path)
@@ -107,9 +107,9 @@ func elfProbes(path, pattern string) (probes []Probe, err error) {
 		return nil, fmt.Errorf("%d functions match, the limit is %d", len(found), maxProbes)
 	}
 	for _, off := range slices.Sorted(maps.Keys(found)) {
-		probes = append(probes, Probe{path, off, found[off]})
+		probes = append(probes, Uprobe{path, off, found[off]})
 	}
-	slices.SortStableFunc(probes, func(a, b Probe) int { return cmp.Compare(a.Symbol, b.Symbol) })
+	slices.SortStableFunc(probes, func(a, b Uprobe) int { return cmp.Compare(a.Symbol, b.Symbol) })
 	return probes, nil
 }
 
@@ -124,7 +124,7 @@ func fileOffset(f *elf.File, vaddr uint64) (uint64, bool) {
 
 // probeEvent makes an event of a probe. Its name tells readers that it counts
 // entries of a function, and which.
-func (m *Machine) probeEvent(p Probe) (*Event, error) {
+func (m *Machine) probeEvent(p Uprobe) (*Event, error) {
 	pmu := m.PMU("uprobe")
 	if pmu == nil {
 		return nil, errors.New("this kernel has no uprobe PMU (CONFIG_UPROBE_EVENTS)")
