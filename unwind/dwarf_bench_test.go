@@ -60,7 +60,7 @@ func BenchmarkRepair(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(samples)), "ns/sample")
 }
 
-// BenchmarkColdRows looks every entry of libc's table up once.
+// BenchmarkColdRows looks up addresses of every function of bash, each for the first time.
 func BenchmarkColdRows(b *testing.B) {
 	s, _ := elfSections(b, "/bin/bash")
 	t := NewTable(s)
