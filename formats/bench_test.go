@@ -17,7 +17,7 @@ import (
 // million makes a profile of 2^20 distinct stacks of 15 frames in 30,000
 // locations of 20 images, sharing outer frames as those of real programs do.
 // Addresses stay without names, so that writing is measured rather than the
-// reading of ELF files: each image's frames fold into one name. BenchmarkNameTree has
+// reading of ELF files: each image's frames fold into one name. BenchmarkFoldedNames has
 // names.
 func million() *Profile {
 	p := &Profile{Store: image.NewStore(image.Options{}), Method: "density", EventName: "cycles", EventUnit: "count", Stacks: graph.NewStacks()}
@@ -105,21 +105,21 @@ func BenchmarkProfilePackage(b *testing.B) {
 	})
 }
 
-// BenchmarkNameTree is folding with as many names as locations.
-func BenchmarkNameTree(b *testing.B) {
+// BenchmarkFoldedNames is folding with as many names as locations.
+func BenchmarkFoldedNames(b *testing.B) {
 	p := million()
 	b.ResetTimer()
 	for range b.N {
 		var c counter
 		grown := peak(func() {
-			t := newNameTree(p.Store)
+			t := newFoldedLines(p.Store)
 			for l := range p.Store.NumLocs() {
 				t.frames.byLoc[0][l] = t.frames.id(fmt.Sprintf("namespace::function_%d", l)) + 2
 			}
-			for st, v := range p.Stacks.All() {
-				t.add(st, v.Calls)
+			for st := range p.Stacks.All() {
+				t.add(st)
 			}
-			if err := t.write(&c); err != nil {
+			if err := t.write(&c, func(uint32) float64 { return 1 }); err != nil {
 				b.Fatal(err)
 			}
 		})

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"io"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/perfcorrect/perfcorrect/graph"
 	"github.com/perfcorrect/perfcorrect/image"
@@ -20,216 +18,93 @@ import (
 // them of perf script's output, sorted as it sorts. The value is the estimate
 // of calls into the leaf, for method none the number of samples.
 func writeFolded(w io.Writer, p *Profile) error {
-	t := newNameTree(p.Store)
-	for st, v := range p.Stacks.All() {
-		value := v.Calls
+	l := newFoldedLines(p.Store)
+	for st := range p.Stacks.All() {
+		l.add(st)
+	}
+	return l.write(w, func(i uint32) float64 {
+		_, v := p.Stacks.At(int(i))
 		if p.Method == "none" {
-			value = float64(v.Samples)
+			return float64(v.Samples)
 		}
-		t.add(st, value)
-	}
-	return t.write(w)
+		return v.Calls
+	})
 }
 
-// nameTree is the tree of stacks as names: a node is a frame in the context of
-// its parent, and what is not a root has a value if a line ends there. A
-// stack's node is found by one look-up a frame, fewer if the stack before it
-// began the same.
-type nameTree struct {
+// foldedLines are the lines of a folded file before equal ones are summed:
+// each a sequence of name numbers, 4 bytes a frame, which is all that a stack
+// costs beside what it costs in Stacks.
+type foldedLines struct {
 	frames frameNames
-	nodes  []nameNode // 0 is the root of all
-	slots  []uint32   // open addressing by (parent, name): node number, 0 is free
-
-	path  []uint32 // names of the latest stack, outermost first
-	along []uint32 // and its nodes
-	next  []uint32
+	words  words
+	at     []uint32 // where each line is in words: its number, its length, its names
+	next   []uint32
 }
 
-type nameNode struct {
-	parent, name uint32
-	value        float64 // NaN if no stack ends here
+func newFoldedLines(s *image.Store) *foldedLines {
+	return &foldedLines{frames: newFrameNames(s)}
 }
 
-func newNameTree(s *image.Store) *nameTree {
-	return &nameTree{
-		frames: newFrameNames(s),
-		nodes:  []nameNode{{value: math.NaN()}},
-		slots:  make([]uint32, 1<<12),
+// add adds the line of a stack. Lines are numbered in the order they come.
+func (l *foldedLines) add(st graph.Stack) {
+	comm, java := l.frames.comm(st.Label)
+	names := append(l.next[:0], comm)
+	for i := len(st.Frames) - 1; i >= 0; i-- {
+		names = l.frames.append(names, st.Frames[i], java)
 	}
+	l.next = names
+	l.addNames(names)
 }
 
-func (t *nameTree) add(st graph.Stack, value float64) {
-	comm, java := t.frames.comm(st.Label)
-	names := append(t.next[:0], comm)
-	for _, l := range slices.Backward(st.Frames) {
-		names = t.frames.append(names, l, java)
-	}
-	t.addNames(names, value)
+func (l *foldedLines) addNames(names []uint32) {
+	pos, b := l.words.alloc(2 + len(names))
+	b[0], b[1] = uint32(len(l.at)), uint32(len(names))
+	copy(b[2:], names)
+	l.at = append(l.at, pos)
 }
 
-// addNames adds value to the line of these names, which becomes t's.
-func (t *nameTree) addNames(names []uint32, value float64) {
-	same := 0
-	for same < min(len(names), len(t.path)) && names[same] == t.path[same] {
-		same++
-	}
-	t.along = t.along[:same]
-	at := uint32(0)
-	if same > 0 {
-		at = t.along[same-1]
-	}
-	for _, n := range names[same:] {
-		at = t.child(at, n)
-		t.along = append(t.along, at)
-	}
-	t.path, t.next = names, t.path
-	if v := &t.nodes[at].value; math.IsNaN(*v) {
-		*v = value
-	} else {
-		*v += value
-	}
-}
-
-func hashChild(parent, name uint32) uint64 {
-	h := (uint64(parent)<<32 | uint64(name)) * 0x9E3779B97F4A7C15
-	return h ^ h>>32
-}
-
-func (t *nameTree) child(parent, name uint32) uint32 {
-	mask := uint64(len(t.slots) - 1)
-	for i := hashChild(parent, name) & mask; ; i = (i + 1) & mask {
-		n := t.slots[i]
-		if n == 0 {
-			n = uint32(len(t.nodes))
-			t.nodes = append(t.nodes, nameNode{parent, name, math.NaN()})
-			t.slots[i] = n
-			if 2*len(t.nodes) > len(t.slots) {
-				t.rehash()
+// write writes the lines in the byte order of their text; lines of the same
+// text are one, with the sum of their values.
+func (l *foldedLines) write(w io.Writer, value func(line uint32) float64) error {
+	text := l.rank()
+	sortLines(&l.words, l.at)
+	out := bufio.NewWriterSize(w, 1<<16)
+	var line, number []byte
+	for i := 0; i < len(l.at); {
+		id, names := l.words.line(l.at[i])
+		sum := value(id)
+		for i++; i < len(l.at); i++ {
+			id, more := l.words.line(l.at[i])
+			if !equal(names, more) {
+				break
 			}
-			return n
+			sum += value(id)
 		}
-		if x := &t.nodes[n]; x.parent == parent && x.name == name {
-			return n
+		line = line[:0]
+		for _, r := range names {
+			line = append(line, text[r]...)
 		}
-	}
-}
-
-func (t *nameTree) rehash() {
-	t.slots = make([]uint32, 2*len(t.slots))
-	mask := uint64(len(t.slots) - 1)
-	for n := 1; n < len(t.nodes); n++ {
-		i := hashChild(t.nodes[n].parent, t.nodes[n].name) & mask
-		for t.slots[i] != 0 {
-			i = (i + 1) & mask
-		}
-		t.slots[i] = uint32(n)
-	}
-}
-
-// write writes the lines in the byte order of their stacks.
-func (t *nameTree) write(w io.Writer) error {
-	t.slots = nil // has done its work
-	f := folder{t: t, w: bufio.NewWriterSize(w, 1<<16)}
-	// children lists the nodes by parent: those of node n are
-	// children[start[n]:start[n+1]].
-	f.start = make([]uint32, len(t.nodes)+1)
-	for _, n := range t.nodes[1:] {
-		f.start[n.parent+1]++
-	}
-	for i := 1; i < len(f.start); i++ {
-		f.start[i] += f.start[i-1]
-	}
-	f.children = make([]uint32, len(t.nodes)-1)
-	fill := slices.Clone(f.start)
-	for i, n := range t.nodes[1:] {
-		f.children[fill[n.parent]] = uint32(i + 1)
-		fill[n.parent]++
-	}
-	if err := f.subtree(0); err != nil {
-		return err
-	}
-	return f.w.Flush()
-}
-
-type folder struct {
-	t        *nameTree
-	w        *bufio.Writer
-	start    []uint32
-	children []uint32
-	path     []byte
-	items    []item // of all nodes on the path
-	number   []byte
-}
-
-// item is what sorts as a whole among the children of a node: the line that
-// ends at a child, or all lines that go on below it.
-type item struct {
-	node  uint32
-	below bool
-}
-
-func (f *folder) subtree(node uint32) error {
-	first := len(f.items)
-	for _, c := range f.children[f.start[node]:f.start[node+1]] {
-		if !math.IsNaN(f.t.nodes[c].value) {
-			f.items = append(f.items, item{c, false})
-		}
-		if f.start[c] < f.start[c+1] {
-			f.items = append(f.items, item{c, true})
-		}
-	}
-	slices.SortFunc(f.items[first:], f.compare)
-	length := len(f.path)
-	for i := first; i < len(f.items); i++ {
-		it := f.items[i]
-		f.path = append(f.path[:length], f.name(it.node)...)
-		var err error
-		if it.below {
-			f.path = append(f.path, ';')
-			err = f.subtree(it.node)
-		} else {
-			err = f.line(f.t.nodes[it.node].value)
-		}
-		if err != nil {
+		number = append(appendValue(number[:0], sum), '\n')
+		line[len(line)-1] = ' ' // was the mark of the end
+		out.Write(line)
+		if _, err := out.Write(number); err != nil {
 			return err
 		}
 	}
-	f.items = f.items[:first]
-	f.path = f.path[:length]
-	return nil
+	return out.Flush()
 }
 
-func (f *folder) name(node uint32) string { return f.t.frames.names[f.t.nodes[node].name] }
-
-func (f *folder) line(value float64) error {
-	f.w.Write(f.path)
-	f.number = appendValue(append(f.number[:0], ' '), value)
-	f.number = append(f.number, '\n')
-	_, err := f.w.Write(f.number)
-	return err
-}
-
-// compare orders by what follows in the lines: of two names one of which
-// begins with the other, the shorter is followed by a semicolon or by nothing.
-func (f *folder) compare(a, b item) int {
-	x, y := f.name(a.node), f.name(b.node)
-	n := min(len(x), len(y))
-	if c := strings.Compare(x[:n], y[:n]); c != 0 {
-		return c
+// equal compares sequences from their ends, where most of them differ.
+func equal(a, b []uint32) bool {
+	if len(a) != len(b) {
+		return false
 	}
-	return int(after(x, n, a.below)) - int(after(y, n, b.below))
-}
-
-// after is the character of a line at position i, which is in or right behind
-// the name; 0 behind the end.
-func after(name string, i int, below bool) byte {
-	switch {
-	case i < len(name):
-		return name[i]
-	case below:
-		return ';'
+	for i := len(a) - 1; i >= 0; i-- {
+		if a[i] != b[i] {
+			return false
+		}
 	}
-	return 0
+	return true
 }
 
 // appendValue writes a value without exponent, which flamegraph.pl would not

@@ -67,13 +67,14 @@ a_b;main;leaf_more 3
 }
 
 // Against the straightforward way: a map of lines, sorted. Names that are
-// prefixes of each other followed by characters below and above ';' make
-// trees sort differently from lines.
-func TestNameTreeOrderAndSums(t *testing.T) {
+// prefixes of each other followed by characters below and above ';' sort
+// differently alone and in lines.
+func TestFoldedOrderAndSums(t *testing.T) {
 	names := []string{"a", "a.b", "a:b", "ab", "b", "a;"[:1] + "!", "<x>", "", "ä"}
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 30 {
-		tree := newNameTree(image.NewStore(image.Options{}))
+		l := newFoldedLines(image.NewStore(image.Options{}))
+		var values []float64
 		want := map[string]float64{}
 		for range 300 {
 			n := r.IntN(5)
@@ -81,10 +82,11 @@ func TestNameTreeOrderAndSums(t *testing.T) {
 			ids := make([]uint32, n+1)
 			for i := range path {
 				path[i] = names[r.IntN(len(names))]
-				ids[i] = tree.frames.id(path[i])
+				ids[i] = l.frames.id(path[i])
 			}
 			v := float64(r.IntN(100))
-			tree.addNames(ids, v)
+			l.addNames(ids)
+			values = append(values, v)
 			want[strings.Join(path, ";")] += v
 		}
 		var lines []string
@@ -96,7 +98,7 @@ func TestNameTreeOrderAndSums(t *testing.T) {
 			lines[i] = k + " " + strconv.Itoa(int(want[k])) + "\n"
 		}
 		var b bytes.Buffer
-		if err := tree.write(&b); err != nil {
+		if err := l.write(&b, func(i uint32) float64 { return values[i] }); err != nil {
 			t.Fatal(err)
 		}
 		if got := b.String(); got != strings.Join(lines, "") {
