@@ -120,7 +120,7 @@ func (p *planner) samplingFields(ev *Event) error {
 	if ev.MaxPrecise {
 		ev.setPrecise(p.caps.Precise)
 	}
-	if a.Type == perfdata.TypeTracepoint {
+	if a.Type == perfdata.TypeTracepoint && ev.Uprobes == nil {
 		a.SampleType |= perfdata.FieldRaw
 	}
 	mode := ev.CallGraph
@@ -160,7 +160,7 @@ func (p *planner) samplingFields(ev *Event) error {
 	default:
 		return fmt.Errorf("call graph %q is not one of fp, dwarf, lbr, no", mode)
 	}
-	if a.BranchSampleType == 0 && (a.Type == perfdata.TypeHardware || a.Type == perfdata.TypeRaw || a.Type > perfdata.TypeBreakpoint) && ev.Probe == nil {
+	if a.BranchSampleType == 0 && (a.Type == perfdata.TypeHardware || a.Type == perfdata.TypeRaw || a.Type > perfdata.TypeBreakpoint) && ev.Uprobes == nil {
 		a.BranchSampleType = p.branch
 	}
 	if a.BranchSampleType != 0 {

@@ -22,7 +22,8 @@ type Event struct {
 	MaxPrecise   bool // :P
 	Read         bool // :S
 
-	Probe *Uprobe // of uprobes
+	Uprobes []Uprobe // whose executions it counts
+	path    string   // of the PMU "uprobe": the attr points at it
 }
 
 // Group is events that count together. With Read, only the first samples, and

@@ -4,50 +4,49 @@ import (
 	"os"
 )
 
-// Prepare looks at the machine and decides what to record.
+// Prepare looks at the machine and decides what to record. Run has to follow,
+// or Close.
 func Prepare(opt Options) (*Config, error) {
 	m, err := ReadMachine(os.DirFS("/"))
 	if err != nil {
 		return nil, err
 	}
-	caps, err := Probe(m, &opt.Target)
-	if err != nil {
+	c := &Config{Options: opt, Machine: m, Say: func(string, ...any) {}}
+	if err := c.prepare(); err != nil {
+		c.Close()
 		return nil, err
 	}
-	program := ""
-	if len(opt.Target.Command) > 0 {
-		if program, err = lookPath(opt.Target.Command[0]); err != nil {
-			return nil, err
-		}
-	} else if len(opt.Target.PIDs) == 1 {
-		program, _ = os.Readlink("/proc/" + itoa(int32(opt.Target.PIDs[0])) + "/exe")
-	}
-	probes, err := m.probeEvents(opt.CountCalls, program)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := NewPlan(caps, &opt, probes)
-	if err != nil {
-		return nil, err
-	}
-	return &Config{Options: opt, Machine: m, Caps: caps, Plan: plan, Say: func(string, ...any) {}}, nil
+	return c, nil
 }
 
-// probeEvents are the counters for Options.CountCalls.
-func (m *Machine) probeEvents(specs []string, program string) ([]*Event, error) {
-	var events []*Event
-	for _, spec := range specs {
-		probes, err := FindProbes(spec, program)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range probes {
-			ev, err := m.probeEvent(p)
-			if err != nil {
-				return nil, err
-			}
-			events = append(events, ev)
-		}
+func (c *Config) prepare() error {
+	program, err := c.program()
+	if err != nil {
+		return err
 	}
-	return events, nil
+	if c.Caps, err = Probe(c.Machine, &c.Target); err != nil {
+		return err
+	}
+	probes, err := c.probeEvents(program)
+	if err != nil {
+		return err
+	}
+	c.Plan, err = NewPlan(c.Caps, &c.Options, probes)
+	return err
 }
+
+// program is the file in which functions are looked up that are named without
+// one.
+func (c *Config) program() (string, error) {
+	switch t := &c.Target; {
+	case len(t.Command) > 0:
+		return lookPath(t.Command[0])
+	case len(t.PIDs) == 1:
+		path, _ := os.Readlink("/proc/" + itoa(int32(t.PIDs[0])) + "/exe")
+		return path, nil
+	}
+	return "", nil
+}
+
+// Close removes what Prepare put into the system.
+func (c *Config) Close() error { return c.probes.close() }

@@ -27,6 +27,8 @@ type Config struct {
 
 	Say      func(format string, args ...any) // something the user should know now
 	Progress func(Counts, time.Duration)      // called a few times a second; nil if nobody looks
+
+	probes *tracedProbes
 }
 
 // Result is what became of a recording.
@@ -82,6 +84,7 @@ func Run(ctx context.Context, cfg *Config) (*Result, error) {
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 
+	defer cfg.Close() // when the events are closed
 	if err := r.prepare(); err != nil {
 		r.giveUp()
 		return nil, err

@@ -44,8 +44,8 @@ func openEvent(ev *Event, pid, cpu, group int, flags int) (int, error) {
 	k := newKernelAttr(&ev.Attr)
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	if ev.Probe != nil {
-		path := append([]byte(ev.Probe.Path), 0)
+	if ev.path != "" {
+		path := append([]byte(ev.path), 0)
 		pin.Pin(&path[0])
 		k.Ext1 = uint64(uintptr(unsafe.Pointer(&path[0])))
 	}

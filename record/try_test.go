@@ -3,13 +3,20 @@ package record
 import (
 	"context"
 	"os"
-	"testing"
 	"strings"
+	"testing"
 )
 
 func TestTry(t *testing.T) {
+	if os.Getenv("TRY") == "" {
+		t.Skip()
+	}
 	args := strings.Fields(os.Getenv("TRY"))
-	cfg, err := Prepare(Options{Target: Target{Command: args}, Events: os.Getenv("TRYE")})
+	o := Options{Target: Target{Command: args}, Events: os.Getenv("TRYE")}
+	if c := os.Getenv("TRYC"); c != "" {
+		o.CountCalls = []string{c}
+	}
+	cfg, err := Prepare(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/perfcorrect/perfcorrect/perfdata"
 )
 
 // Uprobe is a place in a file whose executions are counted by a uprobe
@@ -120,23 +117,6 @@ func fileOffset(f *elf.File, vaddr uint64) (uint64, bool) {
 		}
 	}
 	return 0, false
-}
-
-// probeEvent makes an event of a probe. Its name tells readers that it counts
-// entries of a function, and which.
-func (m *Machine) probeEvent(p Uprobe) (*Event, error) {
-	pmu := m.PMU("uprobe")
-	if pmu == nil {
-		return nil, errors.New("this kernel has no uprobe PMU (CONFIG_UPROBE_EVENTS)")
-	}
-	if _, err := os.Stat(p.Path); err != nil {
-		return nil, err
-	}
-	return &Event{
-		Name:  "uprobes:" + p.Symbol,
-		Attr:  perfdata.Attr{Type: pmu.Type, Config2: p.Offset},
-		Probe: &p,
-	}, nil
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
