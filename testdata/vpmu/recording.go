@@ -19,7 +19,8 @@ const (
 // recorder writes one recording.
 type recorder struct {
 	*Recording
-	lane    int // whose wall clock gives the time
+	lane    int    // whose wall clock gives the time
+	freq    uint64 // mean samples a second
 	w       *perfdata.Writer
 	file    *os.File
 	meta    *perfdata.Meta
@@ -91,6 +92,10 @@ func (r *recorder) attr(name string, leader bool) (perfdata.Attr, string) {
 			perfdata.FlagTask | perfdata.FlagContextSwitch
 	} else {
 		a.SamplePeriod = uint64(max(1, r.Period+0.5))
+		if r.Jitter > 0 { // each sample tells its own period, as with perf record -F
+			a.SamplePeriod = max(1, r.freq)
+			a.Flags |= perfdata.FlagFreq
+		}
 		if r.Skid == 0 && !r.Defer && r.Clock != "wall" {
 			a.Flags |= 2 << 15 // precise_ip: requested to have no skid
 		}
@@ -111,8 +116,8 @@ func (r *recorder) attr(name string, leader bool) (perfdata.Attr, string) {
 	return a, label
 }
 
-func newRecorder(rec *Recording, lane, threads int, program []string, ids []perfdata.BuildID) (*recorder, error) {
-	r := &recorder{Recording: rec, lane: lane, rng: rand.New(rand.NewPCG(rec.Seed, 0x10c0)), threads: make([]throttleState, threads)}
+func newRecorder(rec *Recording, lane int, freq uint64, threads int, program []string, ids []perfdata.BuildID) (*recorder, error) {
+	r := &recorder{Recording: rec, lane: lane, freq: freq, rng: rand.New(rand.NewPCG(rec.Seed, 0x10c0)), threads: make([]throttleState, threads)}
 	r.names = []string{rec.Event}
 	for _, m := range rec.Members {
 		if m != rec.Event || rec.Clock == "wall" {
@@ -330,7 +335,7 @@ func (r *recorder) write(s *sampleEvent) error {
 }
 
 // harvest turns the event stream into recordings and truth.
-func (c *Config) harvest(log string, specs []laneSpec, timeLane []int, res *Result) error {
+func (c *Config) harvest(log string, specs []laneSpec, count, timeLane []int, res *Result) error {
 	width := laneWidth(specs)
 	truth := new(truthData)
 	if err := res.read(log, width, truth); err != nil {
@@ -344,7 +349,7 @@ func (c *Config) harvest(log string, specs []laneSpec, timeLane []int, res *Resu
 		}
 	}
 	execs := new(execMaps)
-	if err := c.record(log, width, timeLane, truth, execs, res); err != nil {
+	if err := c.record(log, width, count, timeLane, truth, execs, res); err != nil {
 		return err
 	}
 	if c.TruthDir == "" {
@@ -353,7 +358,7 @@ func (c *Config) harvest(log string, specs []laneSpec, timeLane []int, res *Resu
 	return writeTruth(c, truth, res)
 }
 
-func (c *Config) record(log string, width int, timeLane []int, truth *truthData, execs *execMaps, res *Result) (err error) {
+func (c *Config) record(log string, width int, count, timeLane []int, truth *truthData, execs *execMaps, res *Result) (err error) {
 	if len(c.Recordings) == 0 {
 		return nil
 	}
@@ -371,7 +376,10 @@ func (c *Config) record(log string, width int, timeLane []int, truth *truthData,
 	}()
 	ids := execs.buildIDs(truth.images)
 	for i := range c.Recordings {
-		r, err := newRecorder(&c.Recordings[i], timeLane[i], threads, c.Program[1:], ids)
+		rec := &c.Recordings[i]
+		cycles := float64(max(1, res.Total.Cycles[timeLane[i]]))
+		freq := uint64(float64(res.Total.Cycles[count[i]])/rec.Period/cycles*1e9 + 0.5)
+		r, err := newRecorder(rec, timeLane[i], freq, threads, c.Program[1:], ids)
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,7 @@ func recorded(t *testing.T) (dir string, res *Result) {
 	add("lost", func(r *Recording) { r.Lost, r.LostRun = 0.01, 20 })
 	add("throttled", func(r *Recording) { r.Throttle, r.ThrottleRun = 0.01, 20 })
 	add("multiplexed", func(r *Recording) { r.MuxOn, r.MuxOff = 300_000, 100_000 })
+	add("fixed", func(r *Recording) { r.Jitter, r.Skid = 0, 3 })
 	add("deferred", func(r *Recording) { r.Defer = true })
 	res = run(t, Config{
 		Program: []string{"bc", "-lq", file(t, dir, "pi.bc", "scale=150; a(1)*4; e(2)\nhalt\n")}, Recordings: recs, TruthDir: filepath.Join(dir, "truth"),
@@ -70,7 +71,7 @@ func TestRecordings(t *testing.T) {
 	dir, res := recorded(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	t.Run("perf script", func(t *testing.T) {
-		for i, n := range []string{"any", "any_call", "call_stack", "even", "harsh", "calls", "instructions", "lost", "throttled", "multiplexed", "deferred"} {
+		for i, n := range []string{"any", "any_call", "call_stack", "even", "harsh", "calls", "instructions", "lost", "throttled", "multiplexed", "fixed", "deferred"} {
 			cmd := exec.Command("perf", "script", "-i", at(n), "-F", "event,ip,sym")
 			var errs bytes.Buffer
 			cmd.Stderr = &errs
@@ -130,6 +131,12 @@ func checkCounters(t *testing.T, at func(string) string, res *Result) {
 	}
 	if math.Abs(periods-res.Cycles[0]) > 0.01*res.Cycles[0] {
 		t.Errorf("periods add up to %.0f of %.0f cycles", periods, res.Cycles[0])
+	}
+	fixed, _, meta := samples(t, at("fixed"))
+	for i, s := range fixed { // a real counter overflows at multiples of its period; what is beyond is skid
+		if over := s.Counters[0].Value % meta.Events[0].SamplePeriod; over > 600 || s.Counters[0].Value < uint64(i+1)*meta.Events[0].SamplePeriod {
+			t.Fatalf("sample %d: counter %d, %d beyond a multiple of the period", i, s.Counters[0].Value, over)
+		}
 	}
 	calls, _, _ := samples(t, at("calls"))
 	if len(calls) < 1900 || len(calls) > 2100 {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,6 +62,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		if r.Period <= 0 {
 			r.Period = totals[count[i]] / float64(r.Samples)
 		}
+		if r.Jitter == 0 { // a counter is set to a whole number
+			r.Period = math.Max(1, math.Round(r.Period))
+		}
 		line, err := r.samplerLine(count[i], timeLane[i], r.Period)
 		if err != nil {
 			return nil, err
@@ -87,7 +91,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		defer os.Remove(log)
 	}
 	res := &Result{ExitCode: ps.ExitCode(), Elapsed: time.Since(start), User: ps.UserTime()}
-	return res, c.harvest(log, specs, timeLane, res)
+	return res, c.harvest(log, specs, count, timeLane, res)
 }
 
 func needStack(recs []Recording) bool {

@@ -30,13 +30,17 @@ void samplers_start(Thread *t)
 		SState *st = &t->s[i];
 		st->rng = mix(s->seed * 1000003 + t->index);
 		st->period = next_period(s, &st->rng);
-		st->due = now[s->lane] + 1 + unit(&st->rng) * s->period; // a random phase
+		int64_t phase = 1 + unit(&st->rng) * s->period;
+		st->due = now[s->lane] + phase;
+		// Where a real counter overflows it is at a multiple of a fixed period.
+		st->start = s->jitter == 0 && s->clock == CLOCK_THREAD ? s->period - phase : 0;
 		st->toggle = s->mux_on ? now[s->time] + s->mux_on : FAR;
 		st->seen = s->wall_tick;
 		if (s->clock == CLOCK_WALL && !s->rng) {
 			s->rng = mix(s->seed * 1000003) | 1;
 			s->wall_period = next_period(s, &s->rng);
 			s->wall_due = 1 + unit(&s->rng) * s->period;
+			s->wall_start = s->jitter == 0 ? s->period - s->wall_due : 0;
 		}
 	}
 	rearm(t);
@@ -164,7 +168,7 @@ static void emit(Thread *t, int i, const Block *b, uint32_t j, lanes at, uint64_
 	SState *st = &t->s[i];
 	uint64_t chain[MAXCHAIN], ip = b->vaddr + b->at[j];
 	size_t n = 0;
-	int64_t leader = s->clock == CLOCK_WALL ? at[s->lane] + t->walloff[s->lane] : at[s->lane];
+	int64_t leader = at[s->lane] + (s->clock == CLOCK_WALL ? t->walloff[s->lane] + s->wall_start : st->start);
 	Counts c = counts(t, s, at, insns, leader / UNIT);
 	out_u8('S');
 	out_u8(i);

@@ -97,6 +97,7 @@ typedef struct {
 	uint64_t rng;
 	int64_t due;       // on the thread's clock of the count lane, UNITs
 	int64_t period;    // of the tick that is due
+	int64_t start;     // of the leader's counter
 	int64_t pend_period;
 	int64_t skid_left; // instructions still to run
 	int64_t seen;      // wall ticks noticed
@@ -120,7 +121,7 @@ typedef struct {
 	int skid, clock, defer, branch, chain, maxstack, regs;
 	uint32_t stack;    // bytes of stack to dump
 	int64_t mux_on, mux_off; // UNITs of thread time, 0: always on
-	int64_t wall_due, wall_period, wall_tick, wall_at; // the running wall timer
+	int64_t wall_due, wall_period, wall_tick, wall_at, wall_start; // the running wall timer
 	uint64_t rng;
 } Sampler;
 
