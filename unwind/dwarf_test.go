@@ -179,3 +179,62 @@ func TestARM64(t *testing.T) {
 		}
 	}
 }
+
+// TestRepairCases: from 0x1000 on there is no frame yet, from 0x1080 on rbp
+// holds it; rbp is stackBase+0x40 in all samples.
+func TestRepairCases(t *testing.T) {
+	space := oneModule{NewModule(sectionsOnly{ehFrame("", cfaAdvanceLoc1, 0x80, cfaDefCFA, 6, 16, cfaOffset|6, 2)})}
+	ret := func(addrs ...uint64) []Frame {
+		f := []Frame{{Addr: addrs[0], Mode: ModeUser}}
+		for _, a := range addrs[1:] {
+			f = append(f, Frame{Addr: a, Return: true, Mode: ModeUser})
+		}
+		return f
+	}
+	for _, test := range []struct {
+		name  string
+		chain []Frame
+		stack []byte
+		want  string
+		put   int
+	}{
+		{"right as it is", ret(0x1088, 0x1099, 0x10aa), nil, "1088 ^1099 ^10aa end of stack", 0},
+		{"caller put back", ret(0x1000, 0x1099, 0x10aa), words(0x1088), "1000 ^1088 ^1099 ^10aa end of stack", 1},
+		{"two callers", ret(0x1000, 0x1099), words(0x1008, 0x1088), "1000 ^1008 ^1088 ^1099 end of stack", 2},
+		{"recursion", ret(0x1000, 0x1088, 0x1088), words(0x1088), "1000 ^1088 ^1088 ^1088 end of stack", 1},
+		{"bytes used up", ret(0x1000, 0x1099), words(0x1008), "1000 ^1008 ^1099 end of stack", 1},
+		{"no bytes at all", ret(0x1000, 0x1099), nil, "1000 ^1099 end of stack", 0},
+		{"rbp is no frame pointer", ret(0x1000, 0x1099), words(0x1008, 0x1010, 0), "1000 ^1008 ^1010 end of stack", 2},
+		{"chain of the leaf alone", ret(0x1000), words(0x1088), "1000 ^1088 end of stack", 1},
+	} {
+		u := NewUnwinder("x86_64")
+		got, put, o := u.Repair(test.chain, 0, EndOfStack, testSample(test.chain[0].Addr, test.stack), space)
+		if s := frameString(got, o); s != test.want || put != test.put {
+			t.Errorf("%s: %s, %d put back; want %s, %d", test.name, s, put, test.want, test.put)
+		}
+	}
+}
+
+// TestSampleChoosesEvidence: a large dump is unwound, a small one mends the
+// callchain, and without registers the callchain is all there is.
+func TestSampleChoosesEvidence(t *testing.T) {
+	space := oneModule{NewModule(sectionsOnly{ehFrame("")})}
+	kernel := uint64(0xffffffff81000000)
+	for _, test := range []struct {
+		name  string
+		chain []uint64
+		stack []byte
+		want  string
+	}{
+		{"kernel and dump", []uint64{perfdata.ContextKernel, kernel}, words(0x1010, 0), "ffffffff81000000 1000 ^1010 end of stack"},
+		{"large dump beside a chain", []uint64{perfdata.ContextUser, 0x1000, 0x1099}, append(words(0x1010, 0), make([]byte, fullDump)...), "1000 ^1010 end of stack"},
+		{"small dump beside a chain", []uint64{perfdata.ContextKernel, kernel, perfdata.ContextUser, 0x1000, 0x1099}, words(0x1010), "ffffffff81000000 1000 ^1010 ^1099 end of stack"},
+		{"no dump", []uint64{perfdata.ContextUser, 0x1000, 0x1099}, nil, "1000 ^1099 end of stack"},
+	} {
+		s := testSample(0x1000, test.stack)
+		s.Callchain = test.chain
+		if got := frameString(NewUnwinder("x86_64").Sample(nil, s, space)); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
+}
