@@ -7,8 +7,12 @@ import (
 	"os"
 
 	"github.com/perfcorrect/perfcorrect/cli"
+	"github.com/perfcorrect/perfcorrect/record"
 )
 
 func main() {
+	if record.IsHelper() {
+		os.Exit(record.Helper())
+	}
 	os.Exit(cli.Main(os.Args[1:], cli.System()))
 }

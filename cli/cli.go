@@ -62,6 +62,7 @@ type runFunc func(ctx context.Context, env *env, args []string) error
 // commands in the order help shows them.
 func commands() []*command {
 	return []*command{
+		recordCommand(),
 		convertCommand(),
 		infoCommand(),
 		completionCommand(),
@@ -85,9 +86,12 @@ func Main(args []string, io IO) int {
 
 	e := &env{IO: io, voice: newVoice(io.Stderr)}
 	err := dispatch(ctx, e, args)
+	var program *statusError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &program):
+		return program.status
 	case errors.Is(err, syscall.EPIPE):
 		return exitFailure // the reader of our output went away: nothing to tell
 	}

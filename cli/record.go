@@ -119,7 +119,7 @@ func (r *recordFlags) run(ctx context.Context, e *env, args []string) error {
 	if bar != nil {
 		cfg.Progress = func(c record.Counts, d time.Duration) { bar.show(recordingText(c, d)) }
 	}
-	res, err := record.Run(ctx, cfg)
+	res, err := record.Run(context.WithoutCancel(ctx), cfg) // signals are its own matter
 	e.stopBar()
 	if res != nil && res.Records > 0 {
 		r.summary(e, cfg, res)
