@@ -122,7 +122,7 @@ func (d *decoder) bytes(b []byte) {
 	}
 	n, err := io.ReadFull(d.r, b)
 	if err != nil {
-		d.err = fmt.Errorf("event stream, offset %d: %w", d.off, err)
+		d.err = fmt.Errorf("event stream, offset %d: %w (the program was killed, or the emulator failed)", d.off, err)
 	}
 	d.off += int64(n)
 }

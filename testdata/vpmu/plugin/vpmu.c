@@ -482,6 +482,8 @@ static void on_translate(plugin_id id, struct qemu_plugin_tb *tb)
 					     CB_NO_REGS, b);
 }
 
+static void at_exit(plugin_id id, void *user);
+
 static void on_syscall(plugin_id id, unsigned vcpu, int64_t num, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
 		       uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
@@ -502,8 +504,12 @@ static void on_syscall(plugin_id id, unsigned vcpu, int64_t num, uint64_t a1, ui
 			out_lanes(now_wall());
 			out_str(name);
 		}
-		if (num == 57 || num == 58 || (num == 56 && !(a1 & 0x100)))
+		if (num == 57 || num == 58 || (num == 56 && (!(a1 & 0x100) || a1 & 0x4000)))
 			odd[ODD_FORKS]++;
+		if (num == 59 && access((const char *)a1, X_OK) == 0) {
+			at_exit(0, NULL); // what follows is another program, run by the kernel itself
+			return;
+		}
 	}
 	sched_syscall(vcpu, num, a);
 }
