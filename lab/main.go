@@ -21,6 +21,7 @@ func run() error {
 	dir := flag.String("dir", "build/lab", "work in `DIR`")
 	out := flag.String("o", "docs/accuracy", "write `FILE`.md and FILE.json")
 	quick := flag.Bool("quick", false, "two programs, one setting, one seed, and no files")
+	leeOnly := flag.Bool("lee", false, "only the experiments of Lee 2015, and no files")
 	only := flag.String("program", "", "run only this one")
 	flag.Parse()
 
@@ -39,6 +40,9 @@ func run() error {
 	if *only != "" {
 		ps = slices.DeleteFunc(ps, func(p program) bool { return p.name != *only })
 	}
+	if *leeOnly {
+		ps = nil
+	}
 	if err := writeInputs(filepath.Join(work, "inputs")); err != nil {
 		return err
 	}
@@ -51,7 +55,16 @@ func run() error {
 		scores = append(scores, s...)
 	}
 	t := newTables(scores, l)
-	if *quick || *only != "" {
+	if *only == "" && !*quick {
+		for _, e := range experiments() {
+			f, err := l.lee(ctx, e, "testdata/demo")
+			if err != nil {
+				return err
+			}
+			t.findings = append(t.findings, f)
+		}
+	}
+	if *quick || *leeOnly || *only != "" {
 		return t.markdown(os.Stdout)
 	}
 	return t.write(*out)

@@ -17,6 +17,7 @@ type tables struct {
 	seeds    []uint64
 	methods  []method
 	programs []string
+	findings []*finding
 }
 
 func newTables(scores []score, l *lab) *tables {
@@ -79,6 +80,12 @@ func (t *tables) markdown(w io.Writer) error {
 			t.averages(b, m.name, m.title, names)
 		}
 		t.perProgram(b, names)
+	}
+	if len(t.findings) > 0 {
+		b.WriteString("## The experiments of Lee 2015\n\n")
+	}
+	for _, f := range t.findings {
+		f.markdown(b, t.methods)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -15,7 +15,9 @@
 /* About 0.25 ms for each unit of size, long against the few microseconds that
    counting a call with a uprobe costs; with a tick each ms there are four calls
    from C, or two from D, between two ticks, as in Figure 2. */
-enum { STEPS = 150000 };
+#ifndef STEPS
+#define STEPS 150000
+#endif
 
 /*
  * Takes time in proportion to size. Its state is volatile so that it lives on

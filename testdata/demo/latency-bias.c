@@ -19,7 +19,10 @@
 
 #define NOINLINE __attribute__((noipa))
 
-enum { STEPS = 25000, CALLS = 50 };
+#ifndef STEPS
+#define STEPS 25000
+#endif
+enum { CALLS = 50 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long iterations;
