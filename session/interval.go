@@ -17,6 +17,7 @@ type instance struct {
 	waited, blocked uint64  // of that thread, then
 
 	counters         []counter // as read by the last tick
+	due              uint64    // what the event's counter was to be at the last tick, if its periods vary
 	enabled, running uint64
 
 	lost      uint64 // Session.lost of the CPU, then
@@ -109,11 +110,15 @@ func (s *Session) interval(r *perfdata.Sample, th *Thread) *Interval {
 	}
 	v := &s.ival
 	*v = Interval{Start: in.last, End: r.Time, Clock: r.Period, Counts: v.Counts[:0]}
+	value, known := uint64(0), false
 	if len(r.Counters) > 0 {
-		s.difference(v, in, r)
+		value, known = s.difference(v, in, r)
 	}
 	s.offCPU(v, in, r, th)
 	s.disturbances(v, in, r)
+	if known {
+		v.Overshoot = s.overshoot(v, in, r, value)
+	}
 	first := !in.ticked
 	in.ticked, in.last, in.cpu = true, r.Time, r.CPU
 	if first && len(r.Counters) == 0 {
@@ -123,10 +128,13 @@ func (s *Session) interval(r *perfdata.Sample, th *Thread) *Interval {
 	return v
 }
 
-// difference sets the interval's counts from the counters read with r.
-func (s *Session) difference(v *Interval, in *instance, r *perfdata.Sample) {
+// difference sets the interval's counts from the counters read with r. It
+// returns the value of the sampling event's own counter, and whether that and
+// the differences are known.
+func (s *Session) difference(v *Interval, in *instance, r *perfdata.Sample) (value uint64, known bool) {
 	start := len(in.counters) == 0
-	known := !start || s.countsFromZero(r)
+	known = !start || s.countsFromZero(r)
+	hasOwn := false
 	own := s.ownCounter(r)
 	var lost uint64
 	for i, c := range r.Counters {
@@ -142,8 +150,7 @@ func (s *Session) difference(v *Interval, in *instance, r *perfdata.Sample) {
 			lost += c.Lost - last.lost
 		}
 		if i == own && known {
-			v.Clock = d
-			v.Overshoot = overshoot(r.Event, c.Value)
+			v.Clock, value, hasOwn = d, c.Value, true
 		}
 		if known {
 			v.Counts = append(v.Counts, Count{last.event, d})
@@ -158,6 +165,7 @@ func (s *Session) difference(v *Interval, in *instance, r *perfdata.Sample) {
 	if !known {
 		s.stats.UnknownStarts++
 	}
+	return value, hasOwn
 }
 
 func forward(now, before uint64) uint64 {
@@ -211,16 +219,6 @@ func (s *Session) counterEvent(r *perfdata.Sample, i int, id uint64) *perfdata.E
 		return e.Leader.Group[i]
 	}
 	return nil
-}
-
-// overshoot is how far the counter of a fixed-period event is past the end of
-// its period. The kernel keeps the phase (perf_event_set_period, and
-// hrtimer_forward_now for clocks): periods end at the multiples of the period.
-func overshoot(e *perfdata.Event, value uint64) uint64 {
-	if e.Freq() || e.SamplePeriod == 0 {
-		return 0
-	}
-	return value % e.SamplePeriod
 }
 
 // startSlack allows for what passes between an event's being enabled and the

@@ -61,8 +61,9 @@ type Interval struct {
 	// switched in, ns; 0 if that was before the interval.
 	WaitedAtEnd uint64
 	// Overshoot is by how much the sampling event's counter had passed the end
-	// of its period when the sample was taken, in units of Clock; 0 if the
-	// period is not fixed.
+	// of its period when the sample was taken, in units of Clock; 0 if a
+	// frequency was asked for, or if the end is not known because samples were
+	// lost.
 	Overshoot uint64
 	// Lost counts records or samples that were lost in the interval.
 	Lost uint64

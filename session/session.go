@@ -35,6 +35,7 @@ type Session struct {
 	firstTime uint64            // ns, of the first record that has one
 	target    target            // what the command line says was recorded
 	perCPU    []bool            // what the samples say, by Event.Index
+	varying   []bool            // whether periods are not the attributes', by Event.Index
 	layouts   []*layout         // by Event.Index
 
 	cache  *locCache
