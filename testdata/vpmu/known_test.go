@@ -141,11 +141,21 @@ func checkTotals(t *testing.T, dir string, res *Result) {
 	if fn != [2]uint64{1000, 3000} {
 		t.Errorf("branches: %v, want [1000 3000]", fn)
 	}
-	paths := uint64(0)
+	paths, flow := uint64(0), uint64(0)
 	for _, l := range readLines[PathLine](t, filepath.Join(dir, "paths.jsonl")) {
 		if l.Function == "branches" {
 			paths += l.Count
+			flow += l.Count * uint64(l.Branches)
 		}
+	}
+	executed := uint64(0)
+	for _, l := range readLines[BranchLine](t, filepath.Join(dir, "edges.jsonl")) {
+		if l.Function == "branches" {
+			executed += l.Taken + l.NotTaken
+		}
+	}
+	if flow != executed || flow < 8000 {
+		t.Errorf("paths in branches hold %d conditional branches, %d were executed", flow, executed)
 	}
 	if paths != 4001 { // one for each round of the loop, and the one to the return
 		t.Errorf("%d paths in branches, want 4001", paths)

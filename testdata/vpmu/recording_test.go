@@ -365,14 +365,7 @@ func TestCallchains(t *testing.T) {
 		Program: []string{"bc", "-lq", file(t, dir, "pi.bc", "scale=60; a(1)*4\nhalt\n")}, Recordings: []Recording{r},
 		TruthDir: filepath.Join(dir, "truth"), KeepLog: true, WorkDir: workDir(t),
 	}
-	before := logs(t, c.WorkDir)
-	run(t, c)
-	var log string
-	for f := range logs(t, c.WorkDir) {
-		if !before[f] {
-			log = f
-		}
-	}
+	log := run(t, c).Log
 	truth := new(truthData)
 	f, err := os.Open(log)
 	if err != nil {
@@ -429,18 +422,6 @@ func TestCallchains(t *testing.T) {
 	if len(all) < 1900 || frames < len(all) || stubs > len(all)/4 {
 		t.Errorf("%d samples, %d frames, %d in stubs", len(all), frames, stubs)
 	}
-}
-
-func logs(t *testing.T, dir string) map[string]bool {
-	m := map[string]bool{}
-	names, err := filepath.Glob(filepath.Join(dir, "events-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range names {
-		m[n] = true
-	}
-	return m
 }
 
 // TestRepeats: the same seed gives the same bytes.

@@ -85,12 +85,12 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	res := &Result{ExitCode: ps.ExitCode(), Elapsed: time.Since(start), User: ps.UserTime()}
 	if c.KeepLog {
-		fmt.Fprintln(os.Stderr, "vpmu: event stream:", log)
+		res.Log = log
 	} else {
 		defer os.Remove(log)
 	}
-	res := &Result{ExitCode: ps.ExitCode(), Elapsed: time.Since(start), User: ps.UserTime()}
 	return res, c.harvest(log, specs, count, timeLane, res)
 }
 

@@ -56,6 +56,7 @@ type (
 		FunctionOffset uint64   `json:"function_offset"`
 		Path           []uint64 `json:"path"`
 		Count          uint64   `json:"count"`
+		Branches       int      `json:"branches"` // conditional and indirect ones on it
 		Function       string   `json:"function"`
 	}
 )

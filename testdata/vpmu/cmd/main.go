@@ -150,6 +150,9 @@ func parseAlso(r vpmu.Recording, s string) (vpmu.Recording, error) {
 func summary(c *vpmu.Config, res *vpmu.Result) {
 	fmt.Fprintf(os.Stderr, "vpmu: %.2f s, exit %d, %d threads, %d instructions, %d calls, %d branches\n", res.Elapsed.Seconds(),
 		res.ExitCode, len(res.Threads), res.Total.Instructions, res.Total.Calls, res.Total.Branches)
+	if res.Log != "" {
+		fmt.Fprintln(os.Stderr, "vpmu: event stream:", res.Log)
+	}
 	for i, r := range c.Recordings {
 		fmt.Fprintf(os.Stderr, "vpmu: %s: %d samples, %d dropped, %.0f cycles\n", r.Output, res.Samples[i], res.Lost[i], res.Cycles[i])
 	}

@@ -31,6 +31,8 @@ static inline uint64_t sp_of(const Thread *t) { return regs_ok > 0 ? t->env[4] :
 
 // ---- paths: a node per prefix, the count at the node where the path ended.
 
+#define DECISION (1u << 31) // in a node's site: a branch that could have gone elsewhere
+
 static inline void path_start(Thread *t, uint32_t place)
 {
 	t->path = tree_child(&paths, tree_child(&paths, 0, 0, t->func), 0, place);
@@ -47,11 +49,13 @@ static inline void path_step(Thread *t, const Block *from, const Block *to)
 {
 	if (!t->path)
 		return;
+	uint32_t site = from->site | (from->end == END_JMP ? 0 : DECISION);
 	if (to->vaddr <= from->last) { // a loop closes: the path ends, another starts
+		t->path = tree_child(&paths, t->path, site, 0);
 		path_end(t);
 		path_start(t, to->place);
 	} else {
-		t->path = tree_child(&paths, t->path, from->site, to->place);
+		t->path = tree_child(&paths, t->path, site, to->place);
 		odd[ODD_PATHCUT] += !t->path;
 	}
 }
