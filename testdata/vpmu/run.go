@@ -26,6 +26,7 @@ type Result struct {
 	Lost      []int     // dropped from each, by Recording.Lost and Throttle
 	Odd       map[string]uint64
 	Registers bool          // the emulator's registers could be read
+	Log       string        // the event stream, with Config.KeepLog
 	Elapsed   time.Duration // of the emulation
 	User      time.Duration // processor time of it
 }
