@@ -36,84 +36,11 @@ type recorder struct {
 	unsaid  uint64 // lost, and no LOST record yet
 }
 
-type throttleState struct {
-	left int // ticks without a sample
-	at   uint64
-	gone uint64 // counts of the leader while it was stopped
-	last uint64 // time
-}
-
 func tid(index uint32) int32 { return firstPID + int32(index) }
 
 // id of event e of a thread: every thread has instances of its own.
 func (r *recorder) id(index uint32, e int) uint64 {
 	return 1 + uint64(index)*uint64(len(r.events)) + uint64(e)
-}
-
-func (r *recorder) attr(name string, leader bool) (perfdata.Attr, string) {
-	a := perfdata.Attr{
-		SampleType: perfdata.FieldIdentifier | perfdata.FieldIP | perfdata.FieldTID | perfdata.FieldTime |
-			perfdata.FieldCPU | perfdata.FieldPeriod,
-		ReadFormat: perfdata.ReadTotalTimeEnabled | perfdata.ReadTotalTimeRunning | perfdata.ReadID | perfdata.ReadLost,
-		Flags: perfdata.FlagDisabled | perfdata.FlagExcludeKernel | perfdata.FlagExcludeHV | perfdata.FlagMmap | perfdata.FlagMmap2 |
-			perfdata.FlagComm | perfdata.FlagCommExec | perfdata.FlagTask | perfdata.FlagSampleIDAll | perfdata.FlagContextSwitch,
-	}
-	if len(r.Members) > 0 {
-		a.SampleType |= perfdata.FieldRead
-		a.ReadFormat |= perfdata.ReadGroup
-	}
-	if r.Callchain != "none" {
-		a.SampleType |= perfdata.FieldCallchain
-		a.SampleMaxStack = uint16(max(r.MaxStack, 0))
-	}
-	if r.Branch != "none" {
-		a.SampleType |= perfdata.FieldBranchStack
-		a.BranchSampleType = perfdata.BranchUser | perfdata.BranchTypeSave | map[string]perfdata.BranchSample{
-			"any": perfdata.BranchAny, "any_call": perfdata.BranchAnyCall, "call_stack": perfdata.BranchCallStack,
-		}[r.Branch]
-	}
-	if r.Regs || r.StackDump > 0 {
-		a.SampleType |= perfdata.FieldRegsUser
-		a.SampleRegsUser = allRegs
-	}
-	if r.StackDump > 0 {
-		if r.Callchain == "none" { // as perf record --call-graph dwarf
-			a.SampleType |= perfdata.FieldCallchain
-			a.Flags |= perfdata.FlagExcludeCallchainUser
-		}
-		a.SampleType |= perfdata.FieldStackUser
-		a.SampleStackUser = r.StackDump &^ 7
-	}
-	if r.StackDump > 0 {
-		a.Flags |= perfdata.FlagMmapData
-	}
-	if !leader {
-		a.Flags &^= perfdata.FlagMmapData | perfdata.FlagDisabled | perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm | perfdata.FlagCommExec |
-			perfdata.FlagTask | perfdata.FlagContextSwitch
-	} else {
-		a.SamplePeriod = uint64(max(1, r.Period+0.5))
-		if r.Jitter > 0 { // each sample tells its own period, as with perf record -F
-			a.SamplePeriod = max(1, r.freq)
-			a.Flags |= perfdata.FlagFreq
-		}
-		if r.Skid == 0 && !r.Defer && r.Clock != "wall" {
-			a.Flags |= 2 << 15 // precise_ip: requested to have no skid
-		}
-	}
-	label := name + ":u"
-	switch {
-	case leader && r.Clock == "wall":
-		a.Type, a.Config, label = perfdata.TypeSoftware, perfdata.SWCPUClock, "wall-clock"
-	case name == "cycles":
-		a.Type, a.Config = perfdata.TypeHardware, perfdata.HWCPUCycles
-	case name == "instructions":
-		a.Type, a.Config = perfdata.TypeHardware, perfdata.HWInstructions
-	case name == "branches":
-		a.Type, a.Config = perfdata.TypeHardware, perfdata.HWBranchInstructions
-	case name == "near_call":
-		a.Type, a.Config, label = perfdata.TypeRaw, nearCall, "br_inst_retired.near_call:u"
-	}
-	return a, label
 }
 
 func newRecorder(rec *Recording, lane int, freq uint64, threads int, program []string, ids []perfdata.BuildID) (*recorder, error) {
@@ -227,49 +154,6 @@ func (r *recorder) mmap(m mapEvent) error {
 		Common: r.common(perfdata.TypeMmap2, misc, m.index, m.at[r.lane]), MapPID: firstPID, MapTID: tid(m.index),
 		Addr: m.addr, Len: m.len, Pgoff: m.pgoff, Maj: m.maj, Min: m.min, Ino: m.ino, Prot: m.prot, MapFlags: m.flags, Filename: m.path,
 	})
-}
-
-// keep decides about a sample by the rules of Lost and Throttle, and writes
-// the records that tell of it.
-func (r *recorder) keep(s *sampleEvent) (bool, error) {
-	t := &r.threads[s.index]
-	throttle := func(typ perfdata.RecordType) error {
-		id := r.id(s.index, 0)
-		return r.w.Write(&perfdata.Throttle{
-			Common: r.common(typ, 0, s.index, s.time), ThrottleTime: timeBase + s.time, ThrottleID: id, Stream: id,
-		})
-	}
-	if t.left > 0 {
-		r.dropped++
-		if t.left--; t.left == 0 {
-			t.gone += s.leader - t.at
-			return false, throttle(perfdata.TypeUnthrottle)
-		}
-		return false, nil
-	}
-	if r.losing == 0 && r.Lost > 0 && r.rng.Float64() < r.Lost {
-		r.losing = max(1, r.LostRun)
-	}
-	if r.losing > 0 {
-		r.losing--
-		r.lost++
-		r.unsaid++
-		r.dropped++
-		return false, nil
-	}
-	return true, r.sayLost(s.time)
-}
-
-func (r *recorder) sayLost(at uint64) error {
-	if r.unsaid == 0 {
-		return nil
-	}
-	n := r.unsaid
-	r.unsaid = 0
-	if at == 0 {
-		at = r.sample.Time - min(r.sample.Time, timeBase)
-	}
-	return r.w.Write(&perfdata.Lost{Common: r.common(perfdata.TypeLost, 0, 0, at), LostID: r.id(0, 0), Count: n})
 }
 
 func (r *recorder) value(name string, s *sampleEvent) uint64 {

@@ -155,7 +155,7 @@ typedef struct {
 
 // Configuration and global state (vpmu.c).
 extern Lane lane[LANES];
-extern int nlanes, nsamplers, want_any, want_call, want_path, want_cct, want_truth, singlestep, regs_ok;
+extern int nlanes, nsamplers, want_any, want_call, want_path, want_cct, want_truth, singlestep, regs_ok, go_program;
 extern Sampler sampler[MAXSAMPLERS];
 extern Thread *cur;            // the thread that has the virtual CPU
 extern lanes wall;             // its wall clock when nobody runs
