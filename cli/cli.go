@@ -27,7 +27,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/pflag"
+	ucli "github.com/urfave/cli/v2"
 )
 
 // Exit statuses.
@@ -54,7 +54,7 @@ type command struct {
 	args    string // for the usage line
 	summary string // one line
 	about   string // a paragraph or two of help
-	flags   func(fs *pflag.FlagSet) runFunc
+	flags   func(fs *flagSet) runFunc
 }
 
 type runFunc func(ctx context.Context, env *env, args []string) error
@@ -123,17 +123,33 @@ func dispatch(ctx context.Context, e *env, args []string) error {
 		}
 		return usagef("unknown command %q", args[0])
 	}
+	return c.run(ctx, e, args[1:])
+}
+
+// run parses the command's flags and runs it.
+func (c *command) run(ctx context.Context, e *env, args []string) error {
 	fs, run := c.flagSet()
-	quiet := fs.BoolP("quiet", "q", false, "say nothing but errors")
-	if err := fs.Parse(args[1:]); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			fmt.Fprint(e.Stdout, c.help())
-			return nil
-		}
+	words, err := fs.normalize(args)
+	if errors.Is(err, errHelp) {
+		fmt.Fprint(e.Stdout, c.help())
+		return nil
+	}
+	if err != nil {
 		return &usageError{err: err, command: c.name}
 	}
-	e.quiet = *quiet
-	err := run(ctx, e, fs.Args())
+	app := &ucli.App{
+		Name: "perfcorrect", HideHelp: true, HideVersion: true,
+		Writer: io.Discard, ErrWriter: io.Discard, // what there is to say, voice says
+		ExitErrHandler: func(*ucli.Context, error) {},
+		Commands: []*ucli.Command{{
+			Name: c.name, Usage: c.summary, ArgsUsage: c.args, Description: c.about, HideHelp: true,
+			Flags:        fs.urfave(),
+			OnUsageError: func(_ *ucli.Context, err error, _ bool) error { return &usageError{err: err} },
+			Action:       func(x *ucli.Context) error { return run(ctx, e, x.Args().Slice()) },
+		}},
+	}
+	e.quiet = fs.quiet(words)
+	err = app.RunContext(ctx, append([]string{"perfcorrect", c.name}, words...))
 	var usage *usageError
 	if errors.As(err, &usage) {
 		usage.command = c.name
@@ -152,11 +168,11 @@ func findCommand(name string) *command {
 
 // flagSet declares the command's flags. Flags may stand before or after the
 // file names, as perf users type them.
-func (c *command) flagSet() (*pflag.FlagSet, runFunc) {
-	fs := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
-	fs.SortFlags = false
-	fs.SetOutput(io.Discard)
-	return fs, c.flags(fs)
+func (c *command) flagSet() (*flagSet, runFunc) {
+	fs := &flagSet{}
+	run := c.flags(fs)
+	fs.boolVar(new(bool), "quiet", "q", "say nothing but errors")
+	return fs, run
 }
 
 // version is the module's version, or the commit it was built from.

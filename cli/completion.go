@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/spf13/pflag"
 )
 
 func completionCommand() *command {
@@ -16,7 +14,7 @@ func completionCommand() *command {
 		summary: "print shell completion code",
 		about: `Prints code that completes perfcorrect's commands and flags. For bash,
 add to ~/.bashrc: source <(perfcorrect completion bash)`,
-		flags: func(fs *pflag.FlagSet) runFunc { return runCompletion },
+		flags: func(fs *flagSet) runFunc { return runCompletion },
 	}
 }
 
@@ -41,34 +39,22 @@ func runCompletion(ctx context.Context, e *env, args []string) error {
 type completable struct {
 	name, summary string
 	words         []string // arguments, if they are from a fixed set
-	flags         []*pflag.Flag
+	flags         []*flagSpec
 }
 
 func completables() []completable {
 	var all []completable
 	for _, c := range commands() {
 		fs, _ := c.flagSet()
-		fs.BoolP("quiet", "q", false, "say nothing but errors")
 		k := completable{name: c.name, summary: c.summary}
 		if !strings.ContainsAny(c.args, "[ ") {
 			k.words = strings.Split(c.args, "|")
 		}
-		fs.VisitAll(func(f *pflag.Flag) { k.flags = append(k.flags, f) })
+		k.flags = fs.flags
 		all = append(all, k)
 	}
 	return all
 }
-
-// flagValues are the values a flag can have, nil if they are not from a fixed
-// set.
-func flagValues(f *pflag.Flag) []string {
-	if c, ok := f.Value.(*choices); ok {
-		return c.values
-	}
-	return nil
-}
-
-func takesValue(f *pflag.Flag) bool { return f.NoOptDefVal == "" }
 
 // completeBash needs nothing of the bash-completion package.
 func completeBash(w io.Writer, commands []completable) {
@@ -87,8 +73,8 @@ func completeBash(w io.Writer, commands []completable) {
 `, strings.Join(names, " "))
 	for _, c := range commands {
 		for _, f := range c.flags {
-			if v := flagValues(f); v != nil {
-				fmt.Fprintf(w, "\t%s--%s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", c.name, f.Name, strings.Join(v, " "))
+			if v := f.values; v != nil {
+				fmt.Fprintf(w, "\t%s--%s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", c.name, f.name, strings.Join(v, " "))
 			}
 		}
 	}
@@ -96,7 +82,7 @@ func completeBash(w io.Writer, commands []completable) {
 	for _, c := range commands {
 		var flags []string
 		for _, f := range c.flags {
-			flags = append(flags, "--"+f.Name)
+			flags = append(flags, "--"+f.name)
 		}
 		fmt.Fprintf(w, "\t\t%s) COMPREPLY=($(compgen -W %q -- \"$cur\")) ;;\n", c.name, strings.Join(flags, " "))
 	}
@@ -118,15 +104,15 @@ func completeZsh(w io.Writer, commands []completable) {
 	for _, c := range commands {
 		fmt.Fprintf(w, "\t%s)\n\t\t_arguments -S", c.name)
 		for _, f := range c.flags {
-			spec := "--" + f.Name
-			if takesValue(f) {
+			spec := "--" + f.name
+			if f.takesValue() {
 				spec += "="
 			}
-			spec += "[" + zshText(f.Usage) + "]"
-			if v := flagValues(f); v != nil {
-				spec += ":" + f.Name + ":(" + strings.Join(v, " ") + ")"
-			} else if takesValue(f) {
-				spec += ":" + f.Name + ":_files"
+			spec += "[" + zshText(f.plainUsage()) + "]"
+			if v := f.values; v != nil {
+				spec += ":" + f.name + ":(" + strings.Join(v, " ") + ")"
+			} else if f.takesValue() {
+				spec += ":" + f.name + ":_files"
 			}
 			fmt.Fprintf(w, " \\\n\t\t\t'%s'", spec)
 		}
@@ -153,16 +139,16 @@ func completeFish(w io.Writer, commands []completable) {
 	for _, c := range commands {
 		on := fmt.Sprintf("complete -c perfcorrect -n '__fish_seen_subcommand_from %s'", c.name)
 		for _, f := range c.flags {
-			fmt.Fprintf(w, "%s -l %s", on, f.Name)
-			if f.Shorthand != "" {
-				fmt.Fprintf(w, " -s %s", f.Shorthand)
+			fmt.Fprintf(w, "%s -l %s", on, f.name)
+			if f.short != "" {
+				fmt.Fprintf(w, " -s %s", f.short)
 			}
-			if v := flagValues(f); v != nil {
+			if v := f.values; v != nil {
 				fmt.Fprintf(w, " -x -a %s", fishText(strings.Join(v, " ")))
-			} else if takesValue(f) {
+			} else if f.takesValue() {
 				fmt.Fprint(w, " -r")
 			}
-			fmt.Fprintf(w, " -d %s\n", fishText(f.Usage))
+			fmt.Fprintf(w, " -d %s\n", fishText(f.plainUsage()))
 		}
 		if c.words != nil {
 			fmt.Fprintf(w, "%s -f -a %s\n", on, fishText(strings.Join(c.words, " ")))

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/perfcorrect/perfcorrect/correct"
 	"github.com/perfcorrect/perfcorrect/formats"
 	"github.com/perfcorrect/perfcorrect/graph"
@@ -35,7 +33,7 @@ Methods:
   density  calls counted since the last tick, less for late ticks (Lee 2015);
            needs a counter of calls in the group of the sampling event
   auto     density if the recording has such a counter, else none`,
-		flags: func(fs *pflag.FlagSet) runFunc {
+		flags: func(fs *flagSet) runFunc {
 			c := new(convert)
 			c.declare(fs)
 			return c.run
@@ -58,21 +56,21 @@ type convert struct {
 	noInline      bool
 }
 
-func (c *convert) declare(fs *pflag.FlagSet) {
+func (c *convert) declare(fs *flagSet) {
 	c.graph = choice(fs, "graph", "what to write", formats.Graphs()...)
 	c.method = choice(fs, "method", "how calls are estimated", append([]string{"auto"}, correct.Methods()...)...)
 	c.format = choice(fs, "format", "as what to write it", "pprof", "folded", "jsonl")
-	fs.StringVarP(&c.output, "output", "o", "", "write to `FILE`; - is standard output")
+	fs.stringVar(&c.output, "output", "o", "", "write to `FILE`; - is standard output")
 	c.inputFlags.declare(fs)
-	fs.StringVar(&c.event, "event", "", "use the samples of event `NAME`; default the first that has some")
-	fs.StringVar(&c.callEvent, "call-event", "", "the event that counts calls, by `NAME` or code; default is recognised")
+	fs.stringVar(&c.event, "event", "", "", "use the samples of event `NAME`; default the first that has some")
+	fs.stringVar(&c.callEvent, "call-event", "", "", "the event that counts calls, by `NAME` or code; default is recognised")
 	c.latency = choice(fs, "latency", "what tells how late a tick was", "auto", "off", "overshoot", "sched")
-	fs.Float64Var(&c.lambda, "lambda", 0, "sampling period `N` in Lee's formula, in units of the event; default the recorded one")
-	fs.Float64Var(&c.alpha, "alpha", 1000, "weight `N` of latency against lambda in Lee's formula")
-	c.alphaSet = func() bool { return fs.Changed("alpha") }
+	fs.float64Var(&c.lambda, "lambda", "", 0, "sampling period `N` in Lee's formula, in units of the event; default the recorded one")
+	fs.float64Var(&c.alpha, "alpha", "", 1000, "weight `N` of latency against lambda in Lee's formula")
+	c.alphaSet = func() bool { return fs.given("alpha") }
 	c.filter.declare(fs)
-	fs.StringSliceVar(&c.labels, "label", nil, "label pprof samples with any of `thread,pid,tid`")
-	fs.BoolVar(&c.noInline, "no-inline", false, "do not show inlined calls; none are shown yet")
+	fs.listVar(&c.labels, "label", "", "label pprof samples with any of `thread,pid,tid`", true)
+	fs.boolVar(&c.noInline, "no-inline", "", "do not show inlined calls; none are shown yet")
 }
 
 func (c *convert) run(ctx context.Context, e *env, args []string) error {

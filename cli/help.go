@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/spf13/pflag"
 )
 
 const helpIntro = `perfcorrect - how often each call was made, from a sampled profile
@@ -41,35 +39,8 @@ func printHelp(e *env, args []string) error {
 
 func (c *command) help() string {
 	fs, _ := c.flagSet()
-	fs.BoolP("quiet", "q", false, "say nothing but errors")
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: perfcorrect %s [FLAGS] %s\n\n%s\n\nFlags:\n", c.name, c.args, c.about)
-	b.WriteString(fs.FlagUsagesWrapped(100))
+	b.WriteString(fs.helpText())
 	return b.String()
-}
-
-// choices is a flag with a fixed set of values.
-type choices struct {
-	value  *string
-	values []string
-}
-
-// choice declares such a flag; the first value is the default.
-func choice(fs *pflag.FlagSet, name, usage string, values ...string) *string {
-	v := values[0]
-	fs.Var(&choices{&v, values}, name, usage)
-	return &v
-}
-
-func (c *choices) String() string { return *c.value }
-func (c *choices) Type() string   { return strings.Join(c.values, "|") }
-
-func (c *choices) Set(s string) error {
-	for _, v := range c.values {
-		if v == s {
-			*c.value = s
-			return nil
-		}
-	}
-	return fmt.Errorf("not one of %s", strings.Join(c.values, ", "))
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-
-	"github.com/spf13/pflag"
 )
 
 func infoCommand() *command {
@@ -18,12 +16,12 @@ func infoCommand() *command {
 the events, what evidence of calls there is, which methods of perfcorrect it
 supports, and what would have made it better. With --format jsonl each line is
 an object with a member "kind": recording, event, evidence, method or advice.`,
-		flags: func(fs *pflag.FlagSet) runFunc {
+		flags: func(fs *flagSet) runFunc {
 			i := new(info)
 			i.inputFlags.declare(fs)
 			i.format = choice(fs, "format", "text to read, or JSON lines for machines", "text", "jsonl")
-			fs.StringVarP(&i.output, "output", "o", "-", "write to `FILE`; - is standard output")
-			fs.StringVar(&i.callEvent, "call-event", "", "the event that counts calls, by `NAME` or code; default is recognised")
+			fs.stringVar(&i.output, "output", "o", "-", "write to `FILE`; - is standard output")
+			fs.stringVar(&i.callEvent, "call-event", "", "", "the event that counts calls, by `NAME` or code; default is recognised")
 			return i.run
 		},
 	}

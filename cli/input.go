@@ -17,8 +17,6 @@ import (
 	"github.com/perfcorrect/perfcorrect/image"
 	"github.com/perfcorrect/perfcorrect/perfdata"
 	"github.com/perfcorrect/perfcorrect/session"
-
-	"github.com/spf13/pflag"
 )
 
 // inputFlags are the flags of commands that read recordings.
@@ -28,12 +26,12 @@ type inputFlags struct {
 	store *image.Store
 }
 
-func (f *inputFlags) declare(fs *pflag.FlagSet) {
-	fs.StringArrayVarP(&f.files, "input", "i", nil, "recording to `FILE`, as perf has it; - is standard input")
-	fs.StringVar(&f.image.Symfs, "symfs", "", "look for the recorded program files under `DIR`")
-	fs.StringVarP(&f.image.Vmlinux, "vmlinux", "k", "", "kernel `FILE` with symbols")
-	fs.StringVar(&f.image.Kallsyms, "kallsyms", "", "kernel symbols in `FILE`, as in /proc/kallsyms")
-	fs.BoolVar(&f.image.NoDemangle, "no-demangle", false, "leave C++ and Rust names as they are")
+func (f *inputFlags) declare(fs *flagSet) {
+	fs.listVar(&f.files, "input", "i", "recording to `FILE`, as perf has it; - is standard input", false)
+	fs.stringVar(&f.image.Symfs, "symfs", "", "", "look for the recorded program files under `DIR`")
+	fs.stringVar(&f.image.Vmlinux, "vmlinux", "k", "", "kernel `FILE` with symbols")
+	fs.stringVar(&f.image.Kallsyms, "kallsyms", "", "", "kernel symbols in `FILE`, as in /proc/kallsyms")
+	fs.boolVar(&f.image.NoDemangle, "no-demangle", "", "leave C++ and Rust names as they are")
 }
 
 // names are the recordings to read: arguments and -i together, or perf.data.
@@ -154,10 +152,10 @@ type filter struct {
 	dropped int64
 }
 
-func (f *filter) declare(fs *pflag.FlagSet) {
-	fs.IntSliceVar(&f.pids, "pid", nil, "only samples of processes `N,...`")
-	fs.IntSliceVar(&f.tids, "tid", nil, "only samples of threads `N,...`")
-	fs.StringSliceVar(&f.comms, "comm", nil, "only samples of threads named `NAME,...`")
+func (f *filter) declare(fs *flagSet) {
+	fs.intListVar(&f.pids, "pid", "", "only samples of processes `N,...`")
+	fs.intListVar(&f.tids, "tid", "", "only samples of threads `N,...`")
+	fs.listVar(&f.comms, "comm", "", "only samples of threads named `NAME,...`", true)
 }
 
 func (f *filter) keep(s *session.Sample) bool {

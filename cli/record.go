@@ -14,8 +14,6 @@ import (
 
 	"github.com/perfcorrect/perfcorrect/perfdata"
 	"github.com/perfcorrect/perfcorrect/record"
-
-	"github.com/spf13/pflag"
 )
 
 func recordCommand() *command {
@@ -28,7 +26,7 @@ CPUs (-a, -C) or of a cgroup (-G). Without -e it opens the best evidence about
 calls that the machine has, and says which: branch stacks and a counter of
 calls, else callchains. Flags come before the program; everything from the
 first other word on belongs to it, and its exit status is passed on.`,
-		flags: func(fs *pflag.FlagSet) runFunc {
+		flags: func(fs *flagSet) runFunc {
 			r := &recordFlags{}
 			r.declare(fs)
 			return r.run
@@ -38,7 +36,7 @@ first other word on belongs to it, and its exit status is passed on.`,
 
 // recordFlags are the command's flags as given.
 type recordFlags struct {
-	fs  *pflag.FlagSet
+	fs  *flagSet
 	opt record.Options
 
 	output, freq, clock, callGraph string
@@ -57,44 +55,44 @@ type recordFlags struct {
 	count                          string
 }
 
-func (r *recordFlags) declare(fs *pflag.FlagSet) {
+func (r *recordFlags) declare(fs *flagSet) {
 	r.fs = fs
-	fs.SetInterspersed(false)
+	fs.argsEndFlags = true
 	o := &r.opt
-	fs.StringVarP(&r.output, "output", "o", "perf.data", "write to `FILE`, - is standard output")
-	fs.StringVarP(&o.Events, "event", "e", "", "what to count, in perf's notation: cycles:u, {cpu-clock,r1c4}:S (default: the best there is)")
-	fs.StringVarP(&r.freq, "freq", "F", "", "samples a second `HZ` of running time, or max (default 4000)")
-	fs.StringVarP(&r.count, "count", "c", "", "a sample every `N` events instead (ns of a clock)")
-	fs.BoolVarP(&r.chains, "callchains", "g", false, "record callchains: done anyway; this is for the fingers of perf users")
-	fs.StringVar(&r.callGraph, "call-graph", "", "`MODE` of callchains: fp, dwarf[,BYTES], lbr or no (default: fp, with a small stack dump if there are no branch stacks)")
-	fs.IntVar(&r.dump, "stack-dump", -1, "`BYTES` of user stack beside frame pointers, 0 for none (default 512 where nothing else shows the caller of a function without frame)")
-	fs.BoolVarP(&r.branchAny, "branch-any", "b", false, "record branch stacks of all taken branches")
-	fs.StringVarP(&r.branch, "branch-filter", "j", "", "record branch stacks of these `KINDS`: any_call,u,... or no")
-	fs.IntSliceVarP(&r.pids, "pid", "p", nil, "record these running processes")
-	fs.IntSliceVarP(&r.tids, "tid", "t", nil, "record these running threads")
-	fs.BoolVarP(&r.all, "all-cpus", "a", false, "record everything that runs, on all CPUs")
-	fs.StringVarP(&r.cpus, "cpu", "C", "", "only on these `CPUS`: 0-3,8")
-	fs.StringVarP(&r.cgroup, "cgroup", "G", "", "record the processes of this cgroup, `NAME`")
-	fs.BoolVarP(&r.noInherit, "no-inherit", "i", false, "do not record threads and children made later")
-	fs.BoolVar(&o.UserOnly, "all-user", false, "sample user code only")
-	fs.StringArrayVar(&o.CountCalls, "count-calls", nil, "count the calls of `FUNC` (FILE:FUNC; may have * and ?) and read the count with each sample; can be repeated")
-	fs.StringVar(&r.cbs, "cbs", "", "counter-based sampling `SAMPLES,STRIDE`: after each tick, sample that many calls, that far apart")
-	fs.BoolVar(&r.tune, "self-tune", false, "let the interval follow the share of samples that find the same call on top")
+	fs.stringVar(&r.output, "output", "o", "perf.data", "write to `FILE`, - is standard output")
+	fs.stringVar(&o.Events, "event", "e", "", "what to count, in perf's notation: cycles:u, {cpu-clock,r1c4}:S (default: the best there is)")
+	fs.stringVar(&r.freq, "freq", "F", "", "samples a second `HZ` of running time, or max (default 4000)")
+	fs.stringVar(&r.count, "count", "c", "", "a sample every `N` events instead (ns of a clock)")
+	fs.boolVar(&r.chains, "callchains", "g", "record callchains: done anyway; this is for the fingers of perf users")
+	fs.stringVar(&r.callGraph, "call-graph", "", "", "`MODE` of callchains: fp, dwarf[,BYTES], lbr or no (default: fp, with a small stack dump if there are no branch stacks)")
+	fs.intVar(&r.dump, "stack-dump", "", -1, "`BYTES` of user stack beside frame pointers, 0 for none (default 512 where nothing else shows the caller of a function without frame)")
+	fs.boolVar(&r.branchAny, "branch-any", "b", "record branch stacks of all taken branches")
+	fs.stringVar(&r.branch, "branch-filter", "j", "", "record branch stacks of these `KINDS`: any_call,u,... or no")
+	fs.intListVar(&r.pids, "pid", "p", "record these running processes")
+	fs.intListVar(&r.tids, "tid", "t", "record these running threads")
+	fs.boolVar(&r.all, "all-cpus", "a", "record everything that runs, on all CPUs")
+	fs.stringVar(&r.cpus, "cpu", "C", "", "only on these `CPUS`: 0-3,8")
+	fs.stringVar(&r.cgroup, "cgroup", "G", "", "record the processes of this cgroup, `NAME`")
+	fs.boolVar(&r.noInherit, "no-inherit", "i", "do not record threads and children made later")
+	fs.boolVar(&o.UserOnly, "all-user", "", "sample user code only")
+	fs.listVar(&o.CountCalls, "count-calls", "", "count the calls of `FUNC` (FILE:FUNC; may have * and ?) and read the count with each sample; can be repeated", false)
+	fs.stringVar(&r.cbs, "cbs", "", "", "counter-based sampling `SAMPLES,STRIDE`: after each tick, sample that many calls, that far apart")
+	fs.boolVar(&r.tune, "self-tune", "", "let the interval follow the share of samples that find the same call on top")
 	r.tuneWith = record.DefaultTune()
-	fs.IntVar(&r.tuneWith.Every, "tune-every", r.tuneWith.Every, "decide after so many `SAMPLES`")
-	fs.Float64Var(&r.tuneWith.Low, "tune-low", 100*r.tuneWith.Low, "shorten the interval below this share, `PERCENT`")
-	fs.Float64Var(&r.tuneWith.High, "tune-high", 100*r.tuneWith.High, "lengthen it above this share, `PERCENT`")
-	fs.Float64Var(&r.tuneWith.Factor, "tune-factor", r.tuneWith.Factor, "by this `FACTOR`")
-	fs.Uint64Var(&r.tuneWith.Min, "tune-min", 0, "never below this period, `N` events (ns of a clock)")
-	fs.Uint64Var(&r.tuneWith.Max, "tune-max", 0, "never above this period, `N` events")
-	fs.Float64Var(&r.jitter, "jitter", -1, "vary the interval by up to `PERCENT` against lockstep with the program (default 10 with -F, 0 with -c)")
-	fs.BoolVar(&r.switches, "switch-events", false, "record context switches (default without -e)")
-	fs.BoolVar(&r.noSwitches, "no-switch-events", false, "do not")
-	fs.StringVarP(&r.clock, "clockid", "k", "", "take times from this `CLOCK`: monotonic, realtime, ...")
-	fs.StringVarP(&r.size, "mmap-pages", "m", "", "`SIZE` of each CPU's buffer: pages, or 512K, 8M (default 2M, or what the limit of locked memory allows)")
-	fs.IntVarP(&r.zstd, "compression-level", "z", 0, "compress with zstd, `LEVEL` 1 to 22")
-	fs.Lookup("compression-level").NoOptDefVal = "1"
-	fs.DurationVar(&o.Duration, "duration", 0, "stop after this `TIME`: 10s, 5m (the program is then sent SIGTERM)")
+	fs.intVar(&r.tuneWith.Every, "tune-every", "", r.tuneWith.Every, "decide after so many `SAMPLES`")
+	fs.float64Var(&r.tuneWith.Low, "tune-low", "", 100*r.tuneWith.Low, "shorten the interval below this share, `PERCENT`")
+	fs.float64Var(&r.tuneWith.High, "tune-high", "", 100*r.tuneWith.High, "lengthen it above this share, `PERCENT`")
+	fs.float64Var(&r.tuneWith.Factor, "tune-factor", "", r.tuneWith.Factor, "by this `FACTOR`")
+	fs.uint64Var(&r.tuneWith.Min, "tune-min", "", 0, "never below this period, `N` events (ns of a clock)")
+	fs.uint64Var(&r.tuneWith.Max, "tune-max", "", 0, "never above this period, `N` events")
+	fs.float64Var(&r.jitter, "jitter", "", -1, "vary the interval by up to `PERCENT` against lockstep with the program (default 10 with -F, 0 with -c)")
+	fs.boolVar(&r.switches, "switch-events", "", "record context switches (default without -e)")
+	fs.boolVar(&r.noSwitches, "no-switch-events", "", "do not")
+	fs.stringVar(&r.clock, "clockid", "k", "", "take times from this `CLOCK`: monotonic, realtime, ...")
+	fs.stringVar(&r.size, "mmap-pages", "m", "", "`SIZE` of each CPU's buffer: pages, or 512K, 8M (default 2M, or what the limit of locked memory allows)")
+	fs.intVar(&r.zstd, "compression-level", "z", 0, "compress with zstd, `LEVEL` 1 to 22")
+	fs.lookup("compression-level").optional = "1"
+	fs.durationVar(&o.Duration, "duration", "", 0, "stop after this `TIME`: 10s, 5m (the program is then sent SIGTERM)")
 }
 
 func (r *recordFlags) run(ctx context.Context, e *env, args []string) error {
@@ -407,17 +405,17 @@ func bufferSize(s string) (int, error) {
 // flags, so that readers who look for the first other word find the program.
 func (r *recordFlags) cmdline(args []string) []string {
 	out := []string{os.Args[0], "record"}
-	r.fs.Visit(func(f *pflag.Flag) {
+	for _, f := range r.fs.flags {
 		switch {
-		case f.Name == "quiet":
-		case f.Value.Type() == "bool" && f.Shorthand != "":
-			out = append(out, "-"+f.Shorthand)
-		case f.Value.Type() == "bool":
-			out = append(out, "--"+f.Name)
+		case !f.given || f.name == "quiet":
+		case f.boolean && f.short != "":
+			out = append(out, "-"+f.short)
+		case f.boolean:
+			out = append(out, "--"+f.name)
 		default:
-			out = append(out, "--"+f.Name+"="+strings.Trim(f.Value.String(), "[]"))
+			out = append(out, "--"+f.name+"="+f.String())
 		}
-	})
+	}
 	if len(args) > 0 {
 		out = append(out, "--")
 	}

@@ -83,13 +83,13 @@ func TestManPageFlags(t *testing.T) {
 		}
 		known := map[string]bool{}
 		for _, f := range c.flags {
-			known["--"+f.Name] = true
-			if f.Name != "quiet" && !strings.Contains(section, "--"+f.Name) {
-				t.Errorf("%s: flag --%s is not described", c.name, f.Name)
+			known["--"+f.name] = true
+			if f.name != "quiet" && !strings.Contains(section, "--"+f.name) {
+				t.Errorf("%s: flag --%s is not described", c.name, f.name)
 			}
-			for _, v := range flagValues(f) {
+			for _, v := range f.values {
 				if !strings.Contains(section, v) {
-					t.Errorf("%s: value %s of --%s is not described", c.name, v, f.Name)
+					t.Errorf("%s: value %s of --%s is not described", c.name, v, f.name)
 				}
 			}
 		}
