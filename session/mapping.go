@@ -6,14 +6,17 @@ import (
 
 	"github.com/perfcorrect/perfcorrect/image"
 	"github.com/perfcorrect/perfcorrect/perfdata"
+	"github.com/perfcorrect/perfcorrect/unwind"
 )
 
 // object is what mappings show. Its image is interned when the first address
 // in it is seen: most mapped objects are never executed, and in a pipe the
 // build ID may come after the mapping (perf inject -b).
 type object struct {
-	key   image.Key
-	image *image.Image
+	key    image.Key
+	image  *image.Image
+	module *unwind.Module // for unwinding, nil if there is no file
+	hasCFI bool           // module has been looked for
 }
 
 // fileKey identifies objects that are the same file.

@@ -21,6 +21,9 @@ type Sample struct {
 	// empty only if the recording has neither ip nor callchain.
 	Stack   []image.Loc
 	Outcome unwind.Outcome
+	// Repaired is how many of the frames, those next to the first user frame,
+	// the recorded callchain lacked and have been put back.
+	Repaired int
 	// Branches are the records of the branch stack, newest first.
 	Branches []Branch
 	// Interval is nil when the event has neither counter reads nor an earlier tick.

@@ -51,6 +51,9 @@ type Session struct {
 	endLocs []image.Loc
 
 	deferred deferredQueue
+
+	unwinder *unwind.Unwinder // nil before the first sample it is needed for
+	memory   memory
 }
 
 // New returns a session that reads the source's records when Samples is
@@ -81,6 +84,9 @@ func New(source Source, store *image.Store) *Session {
 func (s *Session) Stats() *Stats {
 	if n := len(s.source.Meta().Events); n > 0 {
 		s.eventStats(n - 1)
+	}
+	if s.unwinder != nil {
+		s.stats.Unwound = s.unwinder.Stats
 	}
 	return &s.stats
 }
@@ -185,7 +191,7 @@ func (s *Session) sample(r *perfdata.Sample, yield func(*Sample, error) bool) bo
 	if l := s.layout(e); l.kind != noTracepoint {
 		s.tracepointSample(l, r)
 	}
-	s.frames, out.Outcome = unwind.Callchain(s.frames[:0], r)
+	out.Repaired, out.Outcome = s.stack(r, th)
 	out.Stack = s.locate(out.Stack, th.process, s.frames)
 	if len(r.Branches) > 0 {
 		s.branches(out, th.process)
@@ -239,6 +245,10 @@ func (s *Session) emit(out *Sample, yield func(*Sample, error) bool) bool {
 	}
 	if out.Outcome.Cut() {
 		e.Cut++
+	}
+	if out.Repaired > 0 {
+		s.stats.Repaired++
+		s.stats.PutBack += uint64(out.Repaired)
 	}
 	return yield(out, nil)
 }

@@ -14,6 +14,9 @@ type Stats struct {
 	Frames     uint64 // addresses looked up, of stacks and branch records
 	Unresolved uint64 // of them, in no known mapping
 	Outcomes   [unwind.NumOutcomes]uint64
+	Repaired   uint64            // samples in whose callchain frames were put back
+	PutBack    uint64            // these frames
+	Unwound    unwind.DWARFStats // how callers were found in registers and stack dumps
 
 	NoTime        uint64 // samples without time
 	NoThread      uint64 // samples that do not say of which thread they are
