@@ -65,6 +65,7 @@ func commands() []*command {
 		recordCommand(),
 		convertCommand(),
 		infoCommand(),
+		compareCommand(),
 		completionCommand(),
 	}
 }

@@ -101,8 +101,8 @@ func TestManPageFlags(t *testing.T) {
 	}
 }
 
-// perfFlags are flags of perf that the page speaks of.
-var perfFlags = map[string]bool{"--threads": true, "--all": true, "--buildid-all": true}
+// perfFlags are flags of perf and valgrind that the page speaks of.
+var perfFlags = map[string]bool{"--tool": true, "--dump-instr": true, "--threads": true, "--all": true, "--buildid-all": true}
 
 // manSection is what follows ".SS perfcorrect NAME".
 func manSection(page, name string) (string, bool) {

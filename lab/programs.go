@@ -38,7 +38,7 @@ func programs() []program {
 		{name: "ghostscript", args: []string{"gs", "-q", "-dBATCH", "-dNOPAUSE", "-dSAFER", "-sDEVICE=png16m", "-r50",
 			"-sOutputFile=/dev/null", "work.ps"}},
 		{name: "ripgrep", tuning: true, args: []string{"rg", "-j1", "--sort", "path", "-c", `(qui|dra)\w+gul|sto[a-m]+x`, "tree"}},
-		{name: "nasm", args: []string{"nasm", "-f", "elf64", "-o", "/dev/null", "work.asm"}},
+		{name: "nasm", args: []string{"nasm", "-f", "elf64", "-o", "work.o", "work.asm"}},
 		{name: "ffmpeg", tuning: true, args: []string{"ffmpeg", "-hide_banner", "-loglevel", "error", "-threads", "1",
 			"-i", "sound.wav", "-c:a", "aac", "-threads", "1", "-f", "adts", "-y", "/dev/null"}},
 		{name: "shapes (C++)", args: []string{"shapes", "200"}, build: compile("g++", "-O2", "-g", "-o", "shapes", "shapes.cc")},
