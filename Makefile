@@ -5,7 +5,7 @@ FUZZTIME   ?= 10m
 PREFIX     ?= /usr/local
 
 .DEFAULT_GOAL = build
-.PHONY: build test check demo testdata bench bench-data fuzz install uninstall clean help
+.PHONY: build test check demo testdata accuracy accuracy-quick bench bench-data fuzz install uninstall clean help
 
 ## build: the program, ./perfcorrect, without C libraries
 build:
@@ -15,6 +15,8 @@ build:
 test: check
 	scripts/need perf:linux-perf gcc:gcc g++:g++ objdump:binutils zstd:zstd /usr/include/string.h:libc6-dev
 	go test -timeout 20m ./...
+	$(MAKE) -C testdata/vpmu test
+	$(MAKE) accuracy-quick
 
 # gofmt, go vet, and staticcheck where it can be had.
 check:
@@ -32,6 +34,22 @@ demo: build
 ## testdata: make the recordings of testdata again (as root)
 testdata:
 	scripts/testdata
+
+# The programs the accuracy lab runs, and what it runs and compiles them with.
+lab_packages = qemu-x86_64:qemu-user gcc:gcc g++:g++ zstd:zstd brotli:brotli php:php-cli tclsh:tcl \
+	/usr/lib/x86_64-linux-gnu/guile/3.0/bin/guile:guile-3.0 bc:bc m4:m4 xmllint:libxml2-utils \
+	convert-im6.q16:imagemagick gs:ghostscript rg:ripgrep nasm:nasm ffmpeg:ffmpeg busybox:busybox \
+	/usr/include/string.h:libc6-dev
+
+## accuracy: all methods on all programs of the lab; writes docs/accuracy.md
+accuracy:
+	scripts/need $(lab_packages)
+	go run ./lab
+
+## accuracy-quick: a slice of it, not written anywhere
+accuracy-quick:
+	scripts/need qemu-x86_64:qemu-user gcc:gcc bc:bc m4:m4 /usr/include/string.h:libc6-dev
+	go run ./lab -quick
 
 ## bench-data: record the inputs of bench, 5 million samples together
 bench-data:
