@@ -1,9 +1,6 @@
 package image
 
-import (
-	"cmp"
-	"slices"
-)
+import "github.com/perfcorrect/perfcorrect/image/debuginfo"
 
 // position is a line of source.
 type position struct {
@@ -15,17 +12,14 @@ type position struct {
 // return address has the line of its call.
 //
 // The first question about an image answers it for every location interned
-// in it so far, and for their functions (StartLine): its debug information
-// is read once, unit by unit, and let go when another image is asked about.
-// So intern all locations before asking for lines.
+// in it so far, and for their functions (StartLine) and inlined calls
+// (Frames): its debug information is read once and let go. So intern all
+// locations before asking.
 //
 // A line inside an inlined function is the inlined code's, as in the line
-// table; the chain of inlined calls is not expanded here.
+// table.
 func (s *Store) Line(l Loc) (file string, line int) {
-	im := s.images[s.locs.keys[l].ref>>1]
-	if int(l) >= im.described {
-		s.describe(im)
-	}
+	s.describeLoc(l)
 	p := s.lines[l]
 	return p.file, p.line
 }
@@ -37,20 +31,27 @@ func (s *Store) StartLine(f *Function) int {
 	if !f.lined {
 		s.describe(f.Image)
 		if !f.lined { // not the function of any Loc: a callee never sampled
-			s.describeFunctions(f.Image, f.Image.unlined())
+			s.describeFunctions(f.Image, f.Image.unlined(), nil)
 		}
 	}
 	return f.StartLine
 }
 
-// describe finds the lines of all locations of an image that have not been
-// looked up, and of their functions.
+func (s *Store) describeLoc(l Loc) {
+	if im := s.images[s.locs.keys[l].ref>>1]; int(l) >= im.described {
+		s.describe(im)
+	}
+}
+
+// describe finds the lines and inlined calls of all locations of an image
+// that have not been looked up, and where their functions are declared.
 func (s *Store) describe(im *Image) {
 	if im.described == len(s.locs.keys) {
 		return
 	}
 	s.lines = grow(s.lines, len(s.locs.keys))
-	var wanted []lineQuery
+	s.inlined = grow(s.inlined, len(s.locs.keys))
+	var locs []addressed
 	var functions []*Function
 	for l := im.described; l < len(s.locs.keys); l++ {
 		k := s.locs.keys[l]
@@ -67,42 +68,87 @@ func (s *Store) describe(im *Image) {
 			offset--
 		}
 		if addr, ok := im.Vaddr(offset); ok {
-			wanted = append(wanted, lineQuery{addr: addr, at: &s.lines[l]})
+			locs = append(locs, addressed{Loc(l), addr})
 		}
 	}
 	im.described = len(s.locs.keys)
-	if len(wanted) > 0 {
-		if d := s.dwarfOf(im); d != nil {
-			im.note(d.from, d.lines(wanted))
-		}
-	}
-	s.describeFunctions(im, functions)
+	s.describeFunctions(im, functions, locs)
 }
 
-// describeFunctions finds where functions of one image are declared.
-func (s *Store) describeFunctions(im *Image, functions []*Function) {
-	if len(functions) == 0 {
+// addressed is a location and its link-time address.
+type addressed struct {
+	loc  Loc
+	addr uint64
+}
+
+// describeFunctions finds where functions of one image are declared, and the
+// lines and inlined calls of locations in it.
+func (s *Store) describeFunctions(im *Image, functions []*Function, locs []addressed) {
+	if len(functions)+len(locs) == 0 {
 		return
+	}
+	d := im.dwarfOf()
+	if d == nil {
+		for _, f := range functions {
+			f.lined = true
+		}
+		return
+	}
+	qs := make([]debuginfo.Query, 0, len(functions)+len(locs))
+	for _, l := range locs {
+		qs = append(qs, debuginfo.Query{Addr: l.addr})
 	}
 	for _, f := range functions {
 		f.lined = true
-	}
-	d := s.dwarfOf(im)
-	if d == nil {
-		return
-	}
-	at := make([]position, len(functions))
-	wanted := make([]lineQuery, 0, len(functions))
-	for i, f := range functions {
 		if addr, ok := im.Vaddr(f.Entry); ok {
-			wanted = append(wanted, lineQuery{addr: addr, at: &at[i]})
+			qs = append(qs, debuginfo.Query{Addr: addr})
 		}
 	}
-	im.note(d.from, d.lines(wanted))
-	im.note(d.from, d.declarations(wanted))
-	for i, f := range functions {
-		f.File, f.StartLine = at[i].file, at[i].line
+	im.note(d.from, d.describe(qs))
+	a := answers(qs)
+	for _, l := range locs {
+		if q := a.at(l.addr); q != nil {
+			s.lines[l.loc] = position{q.File, q.Line}
+			s.inlined[l.loc] = q.Inlined
+		}
 	}
+	for _, f := range functions {
+		if addr, ok := im.Vaddr(f.Entry); ok {
+			f.declare(a.at(addr))
+		}
+	}
+}
+
+// declare takes what is known of the address of a function's entry.
+func (f *Function) declare(q *debuginfo.Query) {
+	if q == nil {
+		return
+	}
+	f.File, f.StartLine = q.File, q.Line
+	if g := q.Function; g != nil && g.Line > 0 {
+		f.StartLine = g.Line
+		if g.File != "" {
+			f.File = g.File
+		}
+	}
+}
+
+// answers are queries that were answered, sorted by address.
+type answers []debuginfo.Query
+
+func (a answers) at(addr uint64) *debuginfo.Query {
+	lo, hi := 0, len(a)
+	for lo < hi {
+		if m := (lo + hi) / 2; a[m].Addr < addr {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	if lo == len(a) || a[lo].Addr != addr {
+		return nil
+	}
+	return &a[lo]
 }
 
 // unlined returns the functions that have been named but not described.
@@ -113,33 +159,6 @@ func (im *Image) unlined() (all []*Function) {
 		}
 	}
 	return all
-}
-
-// lineQuery asks for the position of a link-time address.
-type lineQuery struct {
-	addr uint64
-	at   *position
-}
-
-func sortQueries(qs []lineQuery) {
-	slices.SortFunc(qs, func(a, b lineQuery) int { return cmp.Compare(a.addr, b.addr) })
-}
-
-// firstFrom returns the index of the first query of a sorted slice that asks
-// for addr or a higher address.
-func firstFrom(qs []lineQuery, addr uint64) int {
-	i, _ := slices.BinarySearchFunc(qs, addr, func(q lineQuery, a uint64) int { return cmp.Compare(q.addr, a) })
-	return i
-}
-
-// within returns the queries of a sorted slice with addresses in [lo, hi).
-func within(qs []lineQuery, lo, hi uint64) []lineQuery {
-	i := firstFrom(qs, lo)
-	j := i
-	for j < len(qs) && qs[j].addr < hi {
-		j++
-	}
-	return qs[i:j]
 }
 
 // Vaddr turns an offset of the image into the link-time address of its ELF

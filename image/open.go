@@ -68,11 +68,10 @@ func (l *lazyFile) Close() error {
 	return f.Close()
 }
 
-// Close closes every file the store has open and lets its debug information
-// go. It stays usable: a file is opened again when it is read.
+// Close closes every file the store has open. It stays usable: a file is
+// opened again when it is read.
 func (s *Store) Close() error {
 	var first error
-	s.debug = openDebug{}
 	for len(s.files.open) > 0 {
 		if err := s.files.open[0].Close(); err != nil && first == nil {
 			first = err

@@ -3,6 +3,8 @@ package image
 import (
 	"os"
 	"path/filepath"
+
+	"github.com/perfcorrect/perfcorrect/image/debuginfo"
 )
 
 // Options say where a Store looks for files. The zero value is what perf does
@@ -28,10 +30,10 @@ type Store struct {
 	byKey  map[Key]*Image
 	locs   locTable
 
-	functions []*Function // by Loc; nil not looked up yet, notFound none
-	sites     []uint64    // by Loc: offset of the call instruction plus one; 0 not looked up yet
-	lines     []position  // by Loc
-	debug     openDebug
+	functions []*Function          // by Loc; nil not looked up yet, notFound none
+	sites     []uint64             // by Loc: offset of the call instruction plus one; 0 not looked up yet
+	lines     []position           // by Loc
+	inlined   []*debuginfo.Inlined // by Loc: the innermost call inlined there
 	files     openFiles
 	perfMaps  map[int32]*symtab // by process
 	kernel    *kernelSymbols    // kallsyms, once read
