@@ -15,6 +15,10 @@ const commonFields = perfdata.FieldIdentifier | perfdata.FieldIP | perfdata.Fiel
 // pid and tid (perf_output_sample in kernel/events/core.c).
 const sampleTimeAt = 8 + 8 + 8 + 8
 
+// sampleIDSize is what sample_id_all puts behind records that are no samples:
+// pid and tid, time, cpu, identifier.
+const sampleIDSize = 4 * 8
+
 // configure completes the attrs: what they sample with, how often, for whom.
 func (p *planner) configure() error {
 	p.plan.Sampling = p.plan.Groups[0].Events[0]
@@ -41,7 +45,7 @@ func (p *planner) configureEvent(ev *Event, g Group, index int) error {
 	}
 	a.Flags |= perfdata.FlagSampleIDAll
 	t := &p.opt.Target
-	if !t.Wide() && !t.NoFollow && !p.restarts() {
+	if !p.plan.PerCPU && !t.NoFollow {
 		a.Flags |= perfdata.FlagInherit
 	}
 	if p.opt.UserOnly || !p.caps.Kernel {
@@ -61,7 +65,7 @@ func (p *planner) configureEvent(ev *Event, g Group, index int) error {
 	if index == 0 {
 		// Members follow the leader.
 		a.Flags |= perfdata.FlagDisabled
-		if len(t.Command) > 0 && !t.Wide() && !p.isCBS(ev) {
+		if len(t.Command) > 0 && !p.plan.PerCPU && !ev.isOneOf(p.plan.Calls) {
 			a.Flags |= perfdata.FlagEnableOnExec
 		}
 	}
@@ -69,20 +73,10 @@ func (p *planner) configureEvent(ev *Event, g Group, index int) error {
 		return nil // only counts
 	}
 	p.period(ev)
-	return p.samplingFields(ev)
-}
-
-// restarts reports whether events are changed while they run, which the
-// kernel does not pass on to inherited ones.
-func (p *planner) restarts() bool { return p.opt.CBS != nil }
-
-func (p *planner) isCBS(ev *Event) bool {
-	for _, c := range p.plan.Calls {
-		if c == ev {
-			return true
-		}
+	if p.opt.CBS != nil && !ev.isOneOf(p.plan.Calls) {
+		a.WakeupEvents = 1 // each tick starts a burst
 	}
-	return false
+	return p.samplingFields(ev)
 }
 
 // period sets how often the event samples.
@@ -102,6 +96,9 @@ func (p *planner) period(ev *Event) {
 		}
 		if f == 0 {
 			f = DefaultFreq
+			if p.opt.CBS != nil {
+				f = DefaultCBSFreq
+			}
 		}
 		if max := p.caps.MaxFreq; max != 0 && (f > max || p.opt.MaxFreq) {
 			if !p.opt.MaxFreq {
@@ -223,7 +220,7 @@ func (p *planner) track() {
 		p.plan.Groups = append(p.plan.Groups, Group{Events: []*Event{ev}})
 	}
 	ev.Attr.Flags |= trackingFlags
-	if p.opt.Switches == On || p.opt.Switches == Auto && p.opt.Events == "" {
+	if p.opt.Switches == On || p.opt.Switches == Auto && p.opt.Events == "" && !p.plan.Filtered {
 		ev.Attr.Flags |= perfdata.FlagContextSwitch
 	}
 	if p.caps.Kernel && p.opt.Target.Wide() {

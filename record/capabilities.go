@@ -12,17 +12,17 @@ import (
 	"github.com/perfcorrect/perfcorrect/perfdata"
 )
 
-// Probe finds out by trying what this process may open for the target. The
+// Probe finds out by trying what this process may open; wide: on CPUs, whatever runs there. The
 // error says why nothing at all can be.
-func Probe(m *Machine, t *Target) (*Capabilities, error) {
+func Probe(m *Machine, wide bool) (*Capabilities, error) {
 	c := &Capabilities{Arch: runtime.GOARCH, Machine: m, MaxFreq: sysctl("perf_event_max_sample_rate")}
-	try := &trial{wide: t.Wide()}
+	try := &trial{wide: wide}
 	clock := perfdata.Attr{Type: perfdata.TypeSoftware, Config: perfdata.SWCPUClock, SamplePeriod: 1_000_000}
 	err := try.open(clock)
 	c.Kernel = err == nil
 	if err != nil {
 		if userErr := try.open(userOnly(clock)); userErr != nil {
-			return nil, Explain(userErr, readRights(), t.Wide())
+			return nil, Explain(userErr, readRights(), wide)
 		}
 		clock = userOnly(clock)
 	}

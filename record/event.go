@@ -332,6 +332,11 @@ func (ev *Event) modify(mods string) {
 	}
 }
 
+// isTimer reports whether the event is a timer of the kernel's.
+func (ev *Event) isTimer() bool {
+	return ev.Attr.Type == perfdata.TypeSoftware && (ev.Attr.Config == perfdata.SWCPUClock || ev.Attr.Config == perfdata.SWTaskClock)
+}
+
 // preciseShift is where the two bits of precise_ip lie in the flags.
 const preciseShift = 15
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +21,7 @@ const helperName = "perfcorrect-exec"
 // Descriptors of the helper, in the order of exec.Cmd.ExtraFiles.
 const (
 	helperGo     = 3 // a byte says that the events are open; end of file: give up
-	helperStatus = 4 // errno of a failed exec; closed by one that works
+	helperStatus = 4 // a byte says that the helper waits; then errno of a failed exec; closed by one that works
 )
 
 func init() {
@@ -42,16 +43,14 @@ func IsHelper() bool { return len(os.Args) > 2 && os.Args[0] == helperName }
 func Helper() int {
 	unix.CloseOnExec(helperGo)
 	unix.CloseOnExec(helperStatus)
+	// Only now may events be opened. While Go's runtime starts, the first thread
+	// makes others; they would inherit its events and, as the kernel swaps the
+	// contexts of threads with equal events (perf_event_context_sched_out), take
+	// the first instances, which can be changed, with them when exec ends them.
 	var b [1]byte
-	for {
-		n, err := unix.Read(helperGo, b[:])
-		if err == unix.EINTR {
-			continue
-		}
-		if n != 1 || err != nil {
-			return 1
-		}
-		break
+	unix.Write(helperStatus, b[:])
+	if !helperWait(b[:]) {
+		return 1
 	}
 	path, args := os.Args[1], os.Args[2:]
 	err := syscall.Exec(path, args, os.Environ())
@@ -78,6 +77,17 @@ func lookPath(program string) (string, error) {
 		err = errors.New("no such program in $PATH")
 	}
 	return "", &ExecError{program, err}
+}
+
+// helperWait reads the byte that says go. It does not tell Go's scheduler that
+// the thread blocks, which would make it start others.
+func helperWait(b []byte) bool {
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, helperGo, uintptr(unsafe.Pointer(&b[0])), 1)
+		if errno != unix.EINTR {
+			return errno == 0 && n == 1
+		}
+	}
 }
 
 // child is the recorded program, or the helper that will become it.
@@ -134,6 +144,15 @@ func startChild(command []string, stdout *os.File) (*child, error) {
 }
 
 func (c *child) pid() int { return c.cmd.Process.Pid }
+
+// ready waits until events may be opened on the helper.
+func (c *child) ready() error {
+	var b [1]byte
+	if n, err := c.status.Read(b[:]); n != 1 {
+		return &ExecError{c.path, fmt.Errorf("its process ended early: %w", err)}
+	}
+	return nil
+}
 
 // run lets the helper become the program. An error is why it could not.
 func (c *child) run() error {

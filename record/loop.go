@@ -99,15 +99,24 @@ func (r *recorder) drain() {
 			continue
 		}
 		r.written = true
-		if r.writeErr == nil {
-			r.writeErr = r.writer.WriteRaw(a)
+		if r.filter != nil || len(r.periods) > 0 {
+			r.drainRecords(a, b)
+		} else {
+			r.copyRecords(a, b)
 		}
-		if r.writeErr == nil && len(b) > 0 {
-			r.writeErr = r.writer.WriteRaw(b)
-		}
-		r.scan.records(a, b)
 		ring.release(len(a) + len(b))
 	}
+}
+
+// copyRecords writes what lies in the ring as it is.
+func (r *recorder) copyRecords(a, b []byte) {
+	if r.writeErr == nil {
+		r.writeErr = r.writer.WriteRaw(a)
+	}
+	if r.writeErr == nil && len(b) > 0 {
+		r.writeErr = r.writer.WriteRaw(b)
+	}
+	r.scan.records(a, b)
 }
 
 // round ends a pass over all rings: what comes later is not older than what

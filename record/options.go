@@ -59,8 +59,11 @@ type Options struct {
 	Duration time.Duration
 }
 
-// DefaultFreq is perf's.
-const DefaultFreq = 4000
+// DefaultFreq is perf's; with CBS a tick stands for a burst.
+const (
+	DefaultFreq    = 4000
+	DefaultCBSFreq = 100
+)
 
 // Defaults for stack dumps, bytes.
 const (

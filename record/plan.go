@@ -35,6 +35,11 @@ type Plan struct {
 	Calls    []*Event
 	Tracking *Event // has the mmap, comm and task records
 	Freq     uint64 // of Sampling, 0 with a fixed period
+
+	// PerCPU events see whatever runs on a CPU. Filtered: they do because the
+	// kernel lets only such be changed while they run, and what does not
+	// belong to the target is left out.
+	PerCPU, Filtered bool
 }
 
 // Events lists the events of all groups in order.
@@ -50,6 +55,11 @@ func (p *Plan) Events() []*Event {
 // about calls the machine has. probes are the events of Options.CountCalls.
 func NewPlan(caps *Capabilities, opt *Options, probes []*Event) (*Plan, error) {
 	p := &planner{caps: caps, opt: opt, probes: probes, plan: &Plan{}}
+	p.plan.Filtered = opt.followsByCPU()
+	p.plan.PerCPU = opt.Target.Wide() || p.plan.Filtered
+	if p.plan.Filtered && len(opt.Target.TIDs) > 0 {
+		return nil, errors.New("counter-based sampling and self-tuning follow processes (-p), or single threads with --no-inherit")
+	}
 	if err := p.choose(); err != nil {
 		return nil, err
 	}
@@ -59,6 +69,13 @@ func NewPlan(caps *Capabilities, opt *Options, probes []*Event) (*Plan, error) {
 	p.track()
 	p.plan.Line = p.line()
 	return p.plan, nil
+}
+
+// followsByCPU reports whether events have to be opened on CPUs to follow
+// threads and children: strategies change events while they run, and the
+// kernel does not pass that on to inherited ones.
+func (o *Options) followsByCPU() bool {
+	return (o.CBS != nil || o.Tune != nil) && !o.Target.Wide() && !o.Target.NoFollow
 }
 
 type planner struct {
@@ -167,7 +184,7 @@ func (p *planner) clock() {
 
 // canRead reports whether a group may be read with the samples of its leader.
 func (p *planner) canRead() bool {
-	return p.caps.GroupRead || p.opt.Target.NoFollow || p.opt.Target.Wide()
+	return p.caps.GroupRead || p.opt.Target.NoFollow || p.plan.PerCPU
 }
 
 // addProbes puts counters of calls into the first group.

@@ -24,7 +24,7 @@ func (c *Config) prepare() error {
 	if err != nil {
 		return err
 	}
-	if c.Caps, err = Probe(c.Machine, &c.Target); err != nil {
+	if c.Caps, err = Probe(c.Machine, c.Target.Wide() || c.followsByCPU()); err != nil {
 		return err
 	}
 	probes, err := c.probeEvents(program)

@@ -54,7 +54,10 @@ type recorder struct {
 	modules  []*perfdata.Mmap
 
 	strategy []strategy
-	written  bool // something since the last FINISHED_ROUND
+	scale    float64           // of the rate, against that the events were opened with
+	periods  map[uint64]uint64 // by id: the period of timers that were changed; nil if ids do not tell instances apart
+	filter   *filter           // nil keeps all
+	written  bool              // something since the last FINISHED_ROUND
 	state    *os.ProcessState
 }
 
@@ -76,7 +79,7 @@ type strategy interface {
 // Duration has passed or ctx is cancelled. An error with a Result says that
 // the recording is not what it should be, but there is one.
 func Run(ctx context.Context, cfg *Config) (*Result, error) {
-	r := &recorder{Config: cfg, ids: newBuildIDs()}
+	r := &recorder{Config: cfg, ids: newBuildIDs(), scale: 1}
 	r.opened = opened{plan: cfg.Plan, opt: &cfg.Options, byCPU: map[int]*ring{}, cgroup: -1}
 	// A closed pipe is an error to report, not a signal to die of. (Ignoring
 	// the signal would be inherited by the program.)
@@ -108,6 +111,11 @@ func (r *recorder) prepare() error {
 		}
 	}
 	raiseFileLimit()
+	if r.child != nil {
+		if err := r.child.ready(); err != nil {
+			return err
+		}
+	}
 	if err := r.openEvents(); err != nil {
 		return err
 	}
@@ -131,14 +139,14 @@ func (r *recorder) openEvents() error {
 		}
 	}
 	if err := r.open(tids); err != nil {
-		return Explain(err, readRights(), r.Target.Wide())
+		return Explain(err, readRights(), r.Plan.PerCPU)
 	}
 	return nil
 }
 
 // tids are the threads to open events on, -1 for all of a CPU.
 func (r *recorder) tids() ([]int, error) {
-	if r.Target.Wide() {
+	if r.Plan.PerCPU {
 		return []int{-1}, nil
 	}
 	if r.child != nil {
@@ -185,8 +193,16 @@ func (r *recorder) begin() error {
 	if r.writer, err = r.Output.writer(r.meta); err != nil {
 		return err
 	}
+	if r.Plan.PerCPU || r.Target.NoFollow {
+		r.periods = map[uint64]uint64{}
+	}
+	if r.Plan.Filtered {
+		if err := r.startFilter(); err != nil {
+			return err
+		}
+	}
 	r.scan.mapped = r.ids.mapped
-	r.scan.tailSize = 4 * 8 // pid and tid, time, cpu, identifier
+	r.scan.tailSize = sampleIDSize
 	for _, s := range r.strategies() {
 		if err := s.begin(r); err != nil {
 			return err
@@ -197,6 +213,18 @@ func (r *recorder) begin() error {
 		}
 	}
 	return r.kernelRecords()
+}
+
+// startFilter begins with the processes the recording is of.
+func (r *recorder) startFilter() error {
+	r.filter = &filter{pids: map[uint32]bool{}, tail: sampleIDSize}
+	if r.child != nil {
+		r.filter.pids[uint32(r.child.pid())] = true
+	}
+	for _, pid := range r.Target.PIDs {
+		r.filter.pids[uint32(pid)] = true
+	}
+	return nil
 }
 
 func (r *recorder) eachSample(id, time uint64, record []byte) {
@@ -274,9 +302,8 @@ func (r *recorder) startProgram(exited chan struct{}) error {
 	if err := x.thread(pid, pid, os.Getpid()); err != nil {
 		r.writeErr = err
 	}
-	if r.Target.Wide() || r.Options.CBS != nil {
-		// enable_on_exec starts only events of the thread that execs, and only
-		// where nothing else decides when they run.
+	if r.Plan.PerCPU {
+		// enable_on_exec starts only events of the thread that execs.
 		if err := r.enable(); err != nil {
 			return err
 		}

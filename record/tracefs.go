@@ -138,7 +138,7 @@ func (c *Config) probeEvents(program string) ([]*Event, error) {
 		return nil, fmt.Errorf("%d functions to count calls of: the limit is %d", len(all), maxProbes)
 	}
 	together := c.CBS != nil
-	inherited := !c.Target.Wide() && !c.Target.NoFollow
+	inherited := !c.Target.Wide() && !c.Target.NoFollow && !c.followsByCPU()
 	if len(all) == 0 || !inherited && !(together && len(all) > 1) {
 		return c.Machine.pmuProbes(all)
 	}
