@@ -78,9 +78,7 @@ func (f *inputFlags) open(e *env, name string) (*input, error) {
 	if err != nil {
 		return nil, openHint(name, err)
 	}
-	if pipe := name == "-" || in.reader.Meta().Pipe; !pipe {
-		f.store.SetSameHost(recordedHere(name, in.reader.Meta()))
-	}
+	f.store.SetSameHost(recordedHere(name, in.reader.Meta()))
 	in.session = session.New(in.reader, f.store)
 	return in, nil
 }
@@ -96,7 +94,8 @@ func openHint(name string, err error) error {
 }
 
 // recordedHere reports whether a recording was made on this host since it
-// booted, so that the running kernel's symbols are those of the recording.
+// booted, so that the running kernel's symbols are those of the recording. What
+// comes on standard input is taken for fresh.
 func recordedHere(name string, meta *perfdata.Meta) bool {
 	var uts unix.Utsname
 	var sys unix.Sysinfo_t
@@ -104,8 +103,14 @@ func recordedHere(name string, meta *perfdata.Meta) bool {
 	if err != nil || unix.Uname(&uts) != nil || unix.Sysinfo(&sys) != nil {
 		return false
 	}
+	if meta.Hostname != host || meta.OSRelease != unix.ByteSliceToString(uts.Release[:]) {
+		return false
+	}
+	if name == "-" {
+		return true
+	}
 	info, err := os.Stat(name)
-	if err != nil || meta.Hostname != host || meta.OSRelease != unix.ByteSliceToString(uts.Release[:]) {
+	if err != nil {
 		return false
 	}
 	booted := time.Now().Add(-time.Duration(sys.Uptime) * time.Second)

@@ -143,6 +143,12 @@ func (s *Store) kernelSymbolsOf(im *Image, buildID string) *kernelSymbols {
 				Hint: "run as root or with kernel.kptr_restrict=0"}
 			continue
 		}
+		if r := s.kernelReference(); r.addr != 0 && !k.startsAt(r.addr) {
+			s.kernel.problem = &Problem{Image: im, Path: p, Kind: Mismatch,
+				What: fmt.Sprintf("no symbol at %#x, where the recorded kernel had %s: it is of another boot (KASLR)", r.addr, r.symbol),
+				Hint: "give the kallsyms of that boot, or the kernel's vmlinux"}
+			continue
+		}
 		s.kernel.k, s.kernel.problem = k, nil
 		return s.kernel
 	}
@@ -152,6 +158,26 @@ func (s *Store) kernelSymbolsOf(im *Image, buildID string) *kernelSymbols {
 			Hint: "give the kernel's vmlinux or kallsyms"}
 	}
 	return s.kernel
+}
+
+// kernelReference is what the recording says of the place of the kernel.
+func (s *Store) kernelReference() relocation {
+	for _, im := range s.images {
+		if im.Kind == Kernel && im.reloc.symbol != "" {
+			return im.reloc
+		}
+	}
+	return relocation{}
+}
+
+// startsAt reports whether some symbol of the kernel proper begins at addr.
+// Of the aliases at one address the table keeps one, so names cannot be asked.
+func (k *kallsyms) startsAt(addr uint64) bool {
+	if k.core == nil {
+		return false
+	}
+	i := k.core.find(addr)
+	return i >= 0 && k.core.all[i].start == addr
 }
 
 const procKallsyms = "/proc/kallsyms"

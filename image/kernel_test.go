@@ -77,6 +77,25 @@ func TestKallsymsHidden(t *testing.T) {
 	}
 }
 
+// A kernel that was loaded elsewhere has other addresses: no names rather than
+// wrong ones.
+func TestKallsymsOfAnotherBoot(t *testing.T) {
+	for _, c := range []struct {
+		text uint64
+		want bool
+	}{{0xffffffff81000000, true}, {0xffffffff9ca00000, false}} {
+		s := testStore(t, Options{Kallsyms: kallsymsFile(t, someKallsyms)})
+		im := s.Image(Key{Kind: Kernel, Path: "[kernel.kallsyms]"})
+		im.SetReference("_text", c.text)
+		if f := im.FunctionAt(0xffffffff81000000); (f != nil) != c.want {
+			t.Errorf("reference at %#x: function %v", c.text, f)
+		}
+		if p := im.Problem(); !c.want && (p == nil || p.Kind != Mismatch) {
+			t.Errorf("problem %v", p)
+		}
+	}
+}
+
 // TestKernelBuildID uses perf's copy of another kernel's kallsyms, and not
 // those of the kernel that runs.
 func TestKernelBuildID(t *testing.T) {
