@@ -1,8 +1,6 @@
 package image
 
 import (
-	"bytes"
-	"compress/zlib"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -83,8 +81,12 @@ const smallSection = 4 << 20
 // decompressed, else to be read from the file.
 func (e *elfFile) debugSection(name string) (debuginfo.Section, error) {
 	s := e.f.Section(name)
-	if s == nil {
-		return e.oldCompressed(".z" + strings.TrimPrefix(name, "."))
+	if s == nil { // as GNU as compressed before ELF had SHF_COMPRESSED
+		b, err := e.section(".z" + strings.TrimPrefix(name, "."))
+		if errors.Is(err, errNoSection) {
+			err = nil
+		}
+		return debuginfo.Section{Data: b}, err
 	}
 	if s.Type == elf.SHT_NOBITS {
 		return debuginfo.Section{}, nil
@@ -97,34 +99,6 @@ func (e *elfFile) debugSection(name string) (debuginfo.Section, error) {
 		return debuginfo.Section{}, fmt.Errorf("%s: section %s at %#x, %d bytes, ends outside the file of %d", e.path, s.Name, s.Offset, s.FileSize, e.size)
 	}
 	return debuginfo.Section{R: io.NewSectionReader(e.r, int64(s.Offset), int64(s.FileSize)), Size: s.FileSize}, nil
-}
-
-// oldCompressed reads a section as GNU as compressed it before ELF had
-// SHF_COMPRESSED: "ZLIB", the size as 8 bytes in big endian, the stream.
-func (e *elfFile) oldCompressed(name string) (debuginfo.Section, error) {
-	b, err := e.section(name)
-	if err != nil {
-		if errors.Is(err, errNoSection) {
-			err = nil
-		}
-		return debuginfo.Section{}, err
-	}
-	const header = 12
-	if len(b) < header || string(b[:4]) != "ZLIB" {
-		return debuginfo.Section{}, fmt.Errorf("%s: section %s is not compressed as its name says", e.path, name)
-	}
-	size := binary.BigEndian.Uint64(b[4:])
-	if size > maxSection || size/maxExpansion > uint64(len(b)) {
-		return debuginfo.Section{}, fmt.Errorf("%s: section %s claims %d bytes out of %d", e.path, name, size, len(b))
-	}
-	z, err := zlib.NewReader(bytes.NewReader(b[header:]))
-	if err == nil {
-		b, err = io.ReadAll(io.LimitReader(z, int64(size)))
-	}
-	if err != nil {
-		return debuginfo.Section{}, fmt.Errorf("%s: section %s: %w", e.path, name, err)
-	}
-	return debuginfo.Section{Data: b}, nil
 }
 
 // splitDebug finds the file of split units called name, compiled in dir, or
