@@ -16,6 +16,7 @@ type Stats struct {
 	Outcomes   [unwind.NumOutcomes]uint64
 	Repaired   uint64            // samples in whose callchain frames were put back
 	PutBack    uint64            // these frames
+	Stitched   uint64            // calls of branch-record call stacks taken over from earlier samples
 	Unwound    unwind.DWARFStats // how callers were found in registers and stack dumps
 
 	NoTime        uint64 // samples without time

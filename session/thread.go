@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/perfcorrect/perfcorrect/perfdata"
+	"github.com/perfcorrect/perfcorrect/unwind"
 )
 
 // Thread is a thread of the recorded system. One that has exited and one that
@@ -19,6 +20,7 @@ type Thread struct {
 	process   *process
 	instances []*instance // events inherited by this thread, see Session.instance
 	sched     sched
+	calls     unwind.CallStack // of branch records, if there are such
 }
 
 // process is what the threads of a process share.
@@ -133,6 +135,7 @@ func (s *Session) comm(r *perfdata.Comm) {
 // over the number of the first.
 func (s *Session) exec(th *Thread) {
 	th.exited = false
+	th.calls = unwind.CallStack{}
 	if th.process.threads > 1 {
 		for _, other := range s.threads.byTID {
 			if other != th && other.process == th.process {

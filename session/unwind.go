@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strconv"
+
 	"github.com/perfcorrect/perfcorrect/image"
 	"github.com/perfcorrect/perfcorrect/perfdata"
 	"github.com/perfcorrect/perfcorrect/unwind"
@@ -11,6 +13,10 @@ import (
 // returns how many of them the callchain lacked.
 func (s *Session) stack(r *perfdata.Sample, th *Thread) (repaired int, o unwind.Outcome) {
 	switch {
+	case unwind.HasCallStack(r):
+		s.frames, o = th.calls.Frames(s.frames[:0], r, s.branchRegisters())
+		s.stats.Stitched += uint64(th.calls.Stitched())
+		return 0, o
 	case len(r.StackUser) > 0 && len(r.RegsUser.Values) > 0:
 		u := s.unwinderOf()
 		before := u.Stats.PutBack
@@ -22,6 +28,16 @@ func (s *Session) stack(r *perfdata.Sample, th *Thread) (repaired int, o unwind.
 	}
 	s.frames, o = unwind.Callchain(s.frames[:0], r)
 	return 0, o
+}
+
+// branchRegisters is how many branches the PMU can keep, 0 if not known.
+func (s *Session) branchRegisters() int {
+	for _, p := range s.source.Meta().PMUCaps {
+		if n, err := strconv.Atoi(p.Caps["branches"]); err == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 // unwinderOf returns the unwinder. A pipe tells the machine before its first
