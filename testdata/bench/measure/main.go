@@ -73,11 +73,14 @@ func ours(program, self string) []work {
 const foldedRow = 2 // of ours: what the peers are compared with
 
 func peers() []work {
-	p := []work{{"`perf report --stdio -g --no-children`", "perf report --stdio -g --no-children -i FILE > /dev/null", 1}}
-	if collapse := stackcollapse(); collapse != "" {
-		return append(p, work{"`perf script \\| stackcollapse-perf.pl --all`", "perf script -i FILE | " + collapse + " --all > /dev/null", 1})
+	p := []work{
+		{"`perf report --stdio -g --no-children`", "perf report --stdio -g --no-children -i FILE > /dev/null", 1},
+		{"`perf script > /dev/null`", "perf script -i FILE > /dev/null", 1},
 	}
-	return append(p, work{"`perf script > /dev/null` (stackcollapse-perf.pl was not found: see scripts/bench)", "perf script -i FILE > /dev/null", 1})
+	if collapse := stackcollapse(); collapse != "" {
+		p = append(p, work{"`perf script \\| stackcollapse-perf.pl --all`", "perf script -i FILE | " + collapse + " --all > /dev/null", 1})
+	}
+	return p
 }
 
 func stackcollapse() string {
