@@ -1,6 +1,9 @@
 package accuracy
 
-import "path"
+import (
+	"path"
+	"strings"
+)
 
 // A Call is a call edge: the call instruction at (SiteModule, SiteOffset) and
 // the entry of the function it calls, as file offsets. Modules are base names,
@@ -60,9 +63,19 @@ func (p *Profile) addCall(c Call, caller, callee string, calls float64) {
 		p.Calls = Weights[Call]{}
 		p.callNames = map[Call][2]string{}
 	}
-	c.SiteModule, c.CalleeModule = path.Base(c.SiteModule), path.Base(c.CalleeModule)
+	c.SiteModule, c.CalleeModule = module(c.SiteModule), module(c.CalleeModule)
 	p.Calls[c] += calls
 	p.callNames[c] = [2]string{caller, callee}
+}
+
+// module is the base name of a file. Code in memory without a file is named
+// after its mapping (//anon) or after the file perf looks for its symbols in.
+func module(name string) string {
+	name = path.Base(name)
+	if strings.HasPrefix(name, "perf-") && strings.HasSuffix(name, ".map") {
+		return "anon"
+	}
+	return name
 }
 
 func (p *Profile) addFuncCall(f FuncCall, calls float64) {

@@ -70,7 +70,7 @@ func (c *convert) declare(fs *flagSet) {
 	c.alphaSet = func() bool { return fs.given("alpha") }
 	c.filter.declare(fs)
 	fs.listVar(&c.labels, "label", "", "label pprof samples with any of `thread,pid,tid`", true)
-	fs.boolVar(&c.noInline, "no-inline", "", "do not show inlined calls; none are shown yet")
+	fs.boolVar(&c.noInline, "no-inline", "", "do not show inlined calls as frames")
 }
 
 func (c *convert) run(ctx context.Context, e *env, args []string) error {
@@ -144,7 +144,7 @@ func (c *convert) read(ctx context.Context, e *env, name string, opt correct.Opt
 		return nil, err
 	}
 	defer in.Close()
-	opt.Meta = in.reader.Meta()
+	opt.Meta, opt.Store = in.reader.Meta(), c.store
 	var est correct.Estimator
 	for s, err := range in.samples(ctx, e) {
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/perfcorrect/perfcorrect/graph"
+	"github.com/perfcorrect/perfcorrect/image"
 	"github.com/perfcorrect/perfcorrect/perfdata"
 	"github.com/perfcorrect/perfcorrect/session"
 )
@@ -31,6 +32,10 @@ type Options struct {
 	// LabelPID and LabelTID keep processes and threads apart.
 	LabelPID, LabelTID bool
 
+	// Store has the code of the program; methods that follow its control flow
+	// need it.
+	Store *image.Store
+
 	// Of method density:
 
 	// CallEvent names the counter of calls (see CallEvent); "" recognises it.
@@ -44,7 +49,7 @@ type Options struct {
 }
 
 // Methods lists the names New knows.
-func Methods() []string { return []string{"none", "density"} }
+func Methods() []string { return []string{"none", "density", "lbr", "lee"} }
 
 // New returns an estimator of a method. An error says what the recording
 // lacks for it.
@@ -54,6 +59,10 @@ func New(method string, opt Options) (Estimator, error) {
 		return newNone(opt), nil
 	case "density":
 		return newDensity(opt)
+	case "lbr":
+		return newLBR(opt)
+	case "lee":
+		return newLee(opt)
 	}
 	return nil, fmt.Errorf("unknown method %q: have %s", method, strings.Join(Methods(), ", "))
 }
@@ -69,6 +78,12 @@ type Result struct {
 	Stacks *graph.Stacks
 	// DCG makes the dynamic call graph; it may take a while.
 	DCG func(graph.Resolver) *graph.DCG
+
+	// Overlap is the overlap with the truth, in percent, that is expected from
+	// how estimates scatter; EffectiveSamples is how many independent
+	// observations of calls would scatter as much. 0: not known. Neither knows
+	// of bias.
+	Overlap, EffectiveSamples float64
 
 	Used     int64  // samples in Stacks
 	Period   uint64 // mean period of these, in the event's unit

@@ -56,6 +56,17 @@ func LeafEdges(s *Stacks, r Resolver) *DCG {
 	return g
 }
 
+// LeafEdge finds the leaf edges of stacks one by one.
+type LeafEdge struct{ leafs }
+
+// NewLeafEdge returns one for stacks whose Locs r knows.
+func NewLeafEdge(r Resolver) *LeafEdge {
+	return &LeafEdge{leafs{r: r, sites: map[image.Loc]site{}, callees: map[image.Loc]callee{}}}
+}
+
+// Of returns the leaf edge of a stack as LeafEdges has it, or why there is none.
+func (l *LeafEdge) Of(frames []image.Loc) (Edge, Reason, bool) { return l.edge(frames) }
+
 // leafs remembers what the ends of edges resolve to: leaves and callers are
 // far fewer than stacks.
 type leafs struct {

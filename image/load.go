@@ -21,6 +21,7 @@ type Image struct {
 	unnamed             *symtab  // functions known only from unwind tables
 	functions           map[*symbol]*Function
 	exports             map[string]uint64     // dynamic symbols by name: file offsets
+	resolvers           map[uint64]bool       // of them, by offset: those of indirect functions
 	described           int                   // Locs below this one have their lines
 	callIndex           map[uint64][]callSite // by function entry
 	problems            []Problem

@@ -281,19 +281,29 @@ func (s *Store) ResolvePLT(f *Function) *Function {
 	return target
 }
 
+// Indirect reports whether f is the resolver of an indirect function that its
+// image exports: code that runs once, to choose the implementation calls go to.
+func (f *Function) Indirect() bool {
+	f.Image.exported()
+	return f.Image.resolvers[f.Entry]
+}
+
 // exported returns the functions an image offers to others, by name.
 func (im *Image) exported() map[string]uint64 {
 	im.load()
 	if im.exports != nil || im.file == nil {
 		return im.exports
 	}
-	im.exports = map[string]uint64{}
+	im.exports, im.resolvers = map[string]uint64{}, map[uint64]bool{}
 	im.note(im.file, im.file.rawSymbols(dynsymSection, func(_ int, y *rawSymbol) {
 		if y.shndx == elf.SHN_UNDEF || y.bind() == elf.STB_LOCAL || (y.typ() != elf.STT_FUNC && y.typ() != elf.STT_GNU_IFUNC) {
 			return
 		}
 		if off, ok := im.file.offset(y.value); ok {
 			im.exports[plainName(y.name)] = off
+			if y.typ() == elf.STT_GNU_IFUNC {
+				im.resolvers[off] = true
+			}
 		}
 	}))
 	return im.exports

@@ -25,6 +25,8 @@ func methods() []method {
 		{name: "none", use: "none"},
 		{name: "density, no latency", use: "density", opt: func(o *correct.Options) { o.Latency = correct.LatencyOff }},
 		{name: "density (Lee)", use: "density"},
+		{name: "lee (density on LBR)", use: "lee"},
+		{name: "lbr", use: "lbr"},
 	}
 }
 
@@ -67,7 +69,7 @@ func estimate(file string, ms []method, store *image.Store) (*estimates, error) 
 
 func (e *estimates) make(meta *perfdata.Meta) error {
 	for _, m := range e.methods {
-		opt := correct.Options{Meta: meta}
+		opt := correct.Options{Meta: meta, Store: e.store}
 		if m.opt != nil {
 			m.opt(&opt)
 		}
