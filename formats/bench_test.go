@@ -112,7 +112,7 @@ func BenchmarkFoldedNames(b *testing.B) {
 	for range b.N {
 		var c counter
 		grown := peak(func() {
-			t := newFoldedLines(p.Store)
+			t := newFoldedLines(p.Store, p.Inline)
 			for l := range p.Store.NumLocs() {
 				t.frames.byLoc[0][l] = t.frames.id(fmt.Sprintf("namespace::function_%d", l)) + 2
 			}

@@ -18,7 +18,7 @@ import (
 // them of perf script's output, sorted as it sorts. The value is the estimate
 // of calls into the leaf, for method none the number of samples.
 func writeFolded(w io.Writer, p *Profile) error {
-	l := newFoldedLines(p.Store)
+	l := newFoldedLines(p.Store, p.Inline)
 	for st := range p.Stacks.All() {
 		l.add(st)
 	}
@@ -41,8 +41,8 @@ type foldedLines struct {
 	next   []uint32
 }
 
-func newFoldedLines(s *image.Store) *foldedLines {
-	return &foldedLines{frames: newFrameNames(s)}
+func newFoldedLines(s *image.Store, inline bool) *foldedLines {
+	return &foldedLines{frames: newFrameNames(s, inline)}
 }
 
 // add adds the line of a stack. Lines are numbered in the order they come.

@@ -73,7 +73,7 @@ func TestFoldedOrderAndSums(t *testing.T) {
 	names := []string{"a", "a.b", "a:b", "ab", "b", "a;"[:1] + "!", "<x>", "", "ä"}
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 30 {
-		l := newFoldedLines(image.NewStore(image.Options{}))
+		l := newFoldedLines(image.NewStore(image.Options{}), false)
 		var values []float64
 		want := map[string]float64{}
 		for range 300 {

@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/perfcorrect/perfcorrect/graph"
@@ -10,9 +11,10 @@ import (
 // frameNames numbers the names frames have in folded output, and finds those
 // of each location once.
 type frameNames struct {
-	store *image.Store
-	ids   map[string]uint32
-	names []string
+	store  *image.Store
+	inline bool // functions too
+	ids    map[string]uint32
+	names  []string
 
 	comms map[graph.Label]commName
 	// byLoc holds for each location, and for java's threads apart, the number
@@ -31,10 +33,10 @@ type locThread struct {
 	java bool
 }
 
-func newFrameNames(s *image.Store) frameNames {
+func newFrameNames(s *image.Store, inline bool) frameNames {
 	n := s.NumLocs()
 	return frameNames{
-		store: s,
+		store: s, inline: inline,
 		ids:   map[string]uint32{},
 		comms: map[graph.Label]commName{},
 		byLoc: [2][]uint32{make([]uint32, n), nil},
@@ -85,11 +87,16 @@ func (f *frameNames) append(ids []uint32, l image.Loc, java bool) []uint32 {
 
 // find names a location for the first time.
 func (f *frameNames) find(l image.Loc, java bool) uint32 {
-	name := unknown
-	if fn := f.store.Function(l); fn != nil && fn.Name != "" {
-		name = fn.Name
+	var parts []string
+	dso := dsoName(f.store.Addr(l).Image)
+	name, inlined := f.functions(l)
+	parts = foldNames(name, dso, java)
+	if !isKernelDSO(dso) {
+		dso = "inlined" // where perf script has the others' object
 	}
-	parts := foldNames(name, dsoName(f.store.Addr(l).Image), java)
+	for _, name := range inlined {
+		parts = append(parts, foldNames(name, dso, java)...)
+	}
 	if len(parts) == 1 {
 		return f.id(parts[0]) + 2
 	}
@@ -99,4 +106,28 @@ func (f *frameNames) find(l image.Loc, java bool) uint32 {
 	}
 	f.many[locThread{l, java}] = ids
 	return 1
+}
+
+// functions returns the name of the function a location is in, and of what is
+// inlined into it there, the outermost first. perf script names inlined
+// functions as their symbols would be, or without namespaces if the debug
+// information has no symbol of them.
+func (f *frameNames) functions(l image.Loc) (name string, inlined []string) {
+	name = unknown
+	if fn := f.store.Function(l); fn != nil && fn.Name != "" {
+		name = fn.Name
+	}
+	if !f.inline {
+		return name, nil
+	}
+	for _, fr := range slices.Backward(f.store.Frames(l)) {
+		switch {
+		case fr.Function != nil:
+		case fr.Scoped:
+			inlined = append(inlined, fr.System)
+		default:
+			inlined = append(inlined, fr.Name)
+		}
+	}
+	return name, inlined
 }

@@ -25,7 +25,7 @@ type symbols struct {
 	mappings map[*image.Image]*mapping
 	ordered  []*mapping
 	// functions by what tells them apart, in the order of their numbers from 1.
-	functions map[*image.Function]uint64
+	functions map[function]uint64
 	list      []function
 }
 
@@ -36,9 +36,11 @@ type mapping struct {
 	files, lines      bool
 }
 
+// function is what a profile says of one; of is nil if it is inlined.
 type function struct {
-	*image.Function
-	file string
+	of                 *image.Function
+	name, system, file string
+	startLine          int
 }
 
 const (
@@ -48,7 +50,7 @@ const (
 )
 
 func newSymbols(w *pprofWriter) *symbols {
-	s := &symbols{w: w, mappings: map[*image.Image]*mapping{}, functions: map[*image.Function]uint64{}}
+	s := &symbols{w: w, mappings: map[*image.Image]*mapping{}, functions: map[function]uint64{}}
 	for l, used := range w.used {
 		if used {
 			s.extend(image.Loc(l))
@@ -134,45 +136,64 @@ func (s *symbols) location(l image.Loc) []byte {
 		address = a.Offset - m.lo + m.start
 	}
 	b = appendField(b, locationAddr, address)
-	if f := w.p.Store.Function(l); f != nil && (f.Name != "" || f.System != "") {
-		file, line := w.p.Store.Line(l)
-		in := appendField(w.inner[:0], lineFunction, s.functionID(f, file))
-		w.inner = appendField(in, lineLine, uint64(max(0, line)))
+	for _, f := range s.frames(l) {
+		in := appendField(w.inner[:0], lineFunction, s.functionID(f))
+		w.inner = appendField(in, lineLine, uint64(max(0, f.Line)))
 		b = appendBytes(b, locationLine, w.inner)
 		if m != nil {
-			m.lines = m.lines || line > 0
-			m.files = m.files || file != "" || f.File != ""
+			m.lines = m.lines || f.Line > 0
+			m.files = m.files || f.File != "" || f.DeclaredIn != ""
 		}
 	}
 	w.body = b
 	return b
 }
 
-func (s *symbols) functionID(f *image.Function, file string) uint64 {
-	id, ok := s.functions[f]
+// frames are the functions at a location that have names, innermost first.
+func (s *symbols) frames(l image.Loc) []image.Frame {
+	frames := s.w.p.Store.Frames(l)
+	if n := len(frames); n > 0 {
+		if f := frames[n-1]; f.Name == "" && f.System == "" {
+			return nil
+		}
+		if !s.w.p.Inline {
+			return frames[n-1:] // its line is that of the outermost inlined call
+		}
+	}
+	return frames
+}
+
+// functionID numbers a function. Inlined ones are the same if all that is
+// known of them is.
+func (s *symbols) functionID(f image.Frame) uint64 {
+	key := function{f.Function, f.Name, f.System, f.DeclaredIn, f.StartLine}
+	if f.Function != nil {
+		key = function{of: f.Function}
+	}
+	id, ok := s.functions[key]
 	if !ok {
-		s.w.p.Store.StartLine(f)
-		if f.File != "" {
+		file := f.DeclaredIn
+		if file == "" {
 			file = f.File
 		}
-		s.list = append(s.list, function{f, file})
+		s.list = append(s.list, function{f.Function, f.Name, f.System, file, f.StartLine})
 		id = uint64(len(s.list))
-		s.functions[f] = id
+		s.functions[key] = id
 	}
 	return id
 }
 
 func (s *symbols) function(id uint64, f function) []byte {
 	w := s.w
-	name := f.Name
+	name := f.name
 	if name == "" {
-		name = f.System
+		name = f.system
 	}
 	b := appendField(w.body[:0], functionID, id)
 	b = appendField(b, functionName, w.str(name))
-	b = appendField(b, functionSystem, w.str(f.System))
+	b = appendField(b, functionSystem, w.str(f.system))
 	b = appendField(b, functionFile, w.str(f.file))
-	w.body = appendField(b, functionStartLine, uint64(max(0, f.StartLine)))
+	w.body = appendField(b, functionStartLine, uint64(max(0, f.startLine)))
 	return w.body
 }
 

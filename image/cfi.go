@@ -122,3 +122,9 @@ func (im *Image) ReadVaddr(p []byte, vaddr uint64) int {
 	}
 	return 0
 }
+
+// X86 reports whether the image's file is of the x86-64 instruction set.
+func (im *Image) X86() bool {
+	im.load()
+	return im.file != nil && im.file.f.Machine == elf.EM_X86_64
+}

@@ -5,11 +5,12 @@ import "github.com/perfcorrect/perfcorrect/image/debuginfo"
 // Frame is a function whose code runs at a location: the one that is there,
 // or one inlined into it.
 type Frame struct {
-	// Name and System are as those of Function. An inlined function has a
-	// System name only if the debug information has its mangled one; else
-	// System is the name in the source and Name that with the namespaces and
-	// classes around it, as far as they are known.
+	// Name and System are as those of Function. Of an inlined function whose
+	// mangled name the debug information does not have (GCC leaves it out
+	// where the symbol would be local), System is the name in the source. If
+	// it is Scoped, Name is that with the namespaces and classes around it.
 	Name, System string
+	Scoped       bool
 	// File and Line are the position of the location in this function: of the
 	// instruction for the first frame, of the inlined call for the others.
 	File string
@@ -55,7 +56,7 @@ func (s *Store) inlinedFrame(f *debuginfo.Function) Frame {
 	case f.Linkage != "":
 		g.Name = s.demangle(f.Linkage)
 	case f.Scope != "":
-		g.System, g.Name = f.Name, f.Scope+"::"+f.Name
+		g.System, g.Name, g.Scoped = f.Name, f.Scope+"::"+f.Name, true
 	default:
 		g.System, g.Name = f.Name, f.Name
 	}
