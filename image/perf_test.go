@@ -73,3 +73,77 @@ func TestNamesEqualPerf(t *testing.T) {
 		t.Errorf("%d of %d names differ from perf's", differ, total)
 	}
 }
+
+// inlinedFrame is a line of perf script -F ip,sym,dso for an inlined function.
+var inlinedFrame = regexp.MustCompile(`^\s*([0-9a-f]+) (.*) \(inlined\)$`)
+
+// TestInlinesEqualPerf compares the functions inlined at every distinct
+// address with what perf script prints. perf gives the outermost function the
+// name the debug information has for it, which can be an alias of the
+// symbol's and then counts as inlined; here it has its symbol's.
+func TestInlinesEqualPerf(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "perf.data")
+	a, b := compile(t, "inline.cc", "-g"), compile(t, "inline.cc", "-gdwarf-4", "-O3")
+	out, err := exec.Command("perf", "record", "-q", "-e", "cpu-clock", "-F", "2999", "--call-graph", "dwarf,4096", "-o", data, "--",
+		"sh", "-c", a+" 1 2 3 4 5 6 7; "+b+" 1 2 3 4 5 6 7").CombinedOutput()
+	if err != nil {
+		if bytes.Contains(bytes.ToLower(out), []byte("permission")) {
+			t.Skipf("no right to record: %s", out)
+		}
+		t.Fatalf("perf record: %v\n%s", err, out)
+	}
+	total, inlined, differ := inlinesOfPerf(t, data)
+	t.Logf("%d addresses, %d inlined functions, %d addresses differ from perf", total, inlined, differ)
+	if inlined < 100 || differ > 0 {
+		t.Errorf("%d inlined functions, %d of %d addresses differ from perf", inlined, differ, total)
+	}
+}
+
+// inlinesOfPerf compares the addresses of a recording.
+func inlinesOfPerf(t *testing.T, data string) (total, inlined, differ int) {
+	s := NewStore(Options{})
+	defer s.Close()
+	seen := map[string]bool{}
+	var chain []string
+	at := ""
+	for line := range strings.Lines(run(t, "perf", "script", "-i", data, "-F", "ip,sym,dso")) {
+		line = strings.TrimRight(line, "\n")
+		if m := inlinedFrame.FindStringSubmatch(line); m != nil {
+			if m[1] != at { // the chain before this one ended in an alias
+				chain = nil
+			}
+			at, chain = m[1], append(chain, m[2])
+			continue
+		}
+		m := perfFrame.FindStringSubmatch(line)
+		want := chain
+		if chain = nil; m != nil && m[1] != at {
+			want = nil
+		}
+		at = ""
+		if m == nil || !strings.HasPrefix(m[3], "/") || seen[m[1]+m[3]] {
+			continue
+		}
+		seen[m[1]+m[3]] = true
+		offset, _ := parseHex(m[1])
+		var got []string
+		for _, f := range s.Frames(s.Loc(Addr{Image: s.Image(Key{Path: m[3]}), Offset: offset})) {
+			name := f.Name
+			if f.Scoped {
+				name = f.System
+			}
+			// One that has the symbol's name, perf does not call inlined.
+			if f.Function == nil && name != m[2] {
+				got = append(got, name)
+			}
+		}
+		total++
+		inlined += len(want)
+		if strings.Join(got, ";") != strings.Join(want, ";") {
+			if differ++; differ < 20 {
+				t.Logf("%s %s in %s: perf %q, we %q", m[3], m[1], m[2], want, got)
+			}
+		}
+	}
+	return total, inlined, differ
+}
