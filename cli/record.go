@@ -119,7 +119,7 @@ func (r *recordFlags) run(ctx context.Context, e *env, args []string) error {
 	}
 	res, err := record.Run(context.WithoutCancel(ctx), cfg) // signals are its own matter
 	e.stopBar()
-	if res != nil && res.Records > 0 {
+	if res != nil {
 		r.summary(e, cfg, res)
 	}
 	if err != nil {

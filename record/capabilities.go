@@ -110,11 +110,19 @@ func (t *trial) open(a perfdata.Attr) error {
 		pid, cpu = -1, t.on
 	}
 	a.Flags |= perfdata.FlagDisabled
-	fd, err := openEvent(&Event{Name: "on trial", Attr: a}, pid, cpu, -1, 0)
+	fd, err := openEvent(&Event{Name: attrText(&a), Attr: a}, pid, cpu, -1, 0)
 	if err != nil {
 		return err
 	}
 	return unix.Close(fd)
+}
+
+// attrText names an event on trial in errors.
+func attrText(a *perfdata.Attr) string {
+	if a.Type == perfdata.TypeSoftware {
+		return "cpu-clock"
+	}
+	return "cycles"
 }
 
 // sysctl reads a number below /proc/sys/kernel, 0 if it cannot.

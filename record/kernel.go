@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -19,11 +20,22 @@ const kernelPID = -1
 // errNoKernelAddresses: the kernel keeps its addresses to itself.
 var errNoKernelAddresses = errors.New("the kernel shows no addresses (kernel.kptr_restrict)")
 
+// x86-64 keeps the kernel below the area of modules
+// (arch/x86/include/asm/page_64_types.h, KERNEL_IMAGE_SIZE).
+const (
+	x86Kernel  = 0xffffffff80000000
+	x86Modules = 0xffffffffc0000000
+)
+
 // kernelMap makes the record of the kernel's own mapping: from _text or
-// _stext to _etext, with the address of the reference symbol as page offset and its name
-// in the file's (tools/perf/util/synthetic-events.c,
+// _stext, with the address of that symbol as page offset and its name in the
+// file's (tools/perf/util/synthetic-events.c,
 // __perf_event__synthesize_kernel_mmap), so that a reader can tell how far a
 // kernel was moved when it booted.
+//
+// perf ends the mapping at _etext, for which it reads all of kallsyms, which
+// the kernel makes up line by line: tens of milliseconds. On x86-64 the end of
+// the area does as well, and the first lines have the beginning.
 func kernelMap(proc fs.FS) (*perfdata.Mmap, error) {
 	f, err := proc.Open("kallsyms")
 	if err != nil {
@@ -32,7 +44,10 @@ func kernelMap(proc fs.FS) (*perfdata.Mmap, error) {
 	defer f.Close()
 	found := map[string]uint64{}
 	s := bufio.NewScanner(f)
-	for s.Scan() && len(found) < 3 {
+	for lines := 0; s.Scan() && len(found) < 3; lines++ {
+		if lines > 1000 && endOfArea(found) != 0 {
+			break
+		}
 		// ffffffff81000000 T _text
 		addr, rest, ok := bytes.Cut(s.Bytes(), []byte(" "))
 		if !ok || len(rest) < 3 {
@@ -44,6 +59,9 @@ func kernelMap(proc fs.FS) (*perfdata.Mmap, error) {
 				return nil, err
 			}
 		}
+		if found["_text"] != 0 && endOfArea(found) != 0 {
+			break
+		}
 	}
 	if err := s.Err(); err != nil {
 		return nil, err
@@ -53,6 +71,9 @@ func kernelMap(proc fs.FS) (*perfdata.Mmap, error) {
 		symbol = "_stext"
 	}
 	start, end := found[symbol], found["_etext"]
+	if end == 0 {
+		end = endOfArea(found)
+	}
 	if start == 0 || end <= start {
 		return nil, errNoKernelAddresses
 	}
@@ -60,6 +81,15 @@ func kernelMap(proc fs.FS) (*perfdata.Mmap, error) {
 		Common: perfdata.Common{Type: perfdata.TypeMmap, Misc: perfdata.MiscKernel},
 		MapPID: kernelPID, Addr: start, Len: end - start, Pgoff: start, Filename: kernelName + symbol,
 	}, nil
+}
+
+// endOfArea is where a kernel that begins there ends at the latest, 0 if that
+// is not known.
+func endOfArea(found map[string]uint64) uint64 {
+	if start := max(found["_text"], found["_stext"]); start >= x86Kernel && start < x86Modules && runtime.GOARCH == "amd64" {
+		return x86Modules
+	}
+	return 0
 }
 
 // modules makes a record for each loaded module. /proc/modules has its name,

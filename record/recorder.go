@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -87,6 +88,9 @@ func Run(ctx context.Context, cfg *Config) (*Result, error) {
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 
+	// One thread does the work: with busy CPUs each change of threads is a wait.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	defer cfg.Close() // when the events are closed
 	if err := r.prepare(); err != nil {
 		r.giveUp()
@@ -111,6 +115,7 @@ func (r *recorder) prepare() error {
 		}
 	}
 	raiseFileLimit()
+	raisePriority()
 	if r.child != nil {
 		if err := r.child.ready(); err != nil {
 			return err
@@ -173,6 +178,20 @@ func raiseFileLimit() {
 		unix.Setrlimit(unix.RLIMIT_NOFILE, &lim)
 	}
 }
+
+// raisePriority lets the recorder run when a ring fills, however many threads
+// want the CPUs; it runs little. Only those who may can do it. It comes after
+// the start of the program, which would inherit it.
+func raisePriority() {
+	tasks, _ := os.ReadDir("/proc/self/task") // the priority is each thread's own
+	for _, t := range tasks {
+		if tid, ok := number(t.Name()); ok {
+			unix.Setpriority(unix.PRIO_PROCESS, tid, recorderNice)
+		}
+	}
+}
+
+const recorderNice = -10
 
 // begin writes the head of the recording.
 func (r *recorder) begin() error {

@@ -14,7 +14,7 @@ import (
 // Recording a command, it passes them on and goes on until the command ends.
 // What the keyboard sends (SIGINT, SIGQUIT) the terminal has already sent to
 // the command as well, if they share the terminal. A second SIGINT ends the
-// recording whatever the command does. Without a command, SIGINT and SIGTERM
+// recording and sends the command SIGTERM; a third kills it. Without a command, SIGINT and SIGTERM
 // end the recording.
 type signals struct {
 	c      chan os.Signal
@@ -43,7 +43,10 @@ func (s *signals) handle() {
 			continue
 		}
 		if sig == os.Interrupt {
-			if interrupts++; interrupts > 1 {
+			if interrupts++; interrupts > 2 {
+				s.r.child.cmd.Process.Kill()
+				continue
+			} else if interrupts > 1 {
 				s.terminate()
 				s.end()
 				continue

@@ -33,9 +33,13 @@ const probeGroup = "probe_perfcorrect_"
 func newTracedProbes() (*tracedProbes, error) {
 	for _, dir := range tracefs {
 		t := &tracedProbes{dir: "/" + dir, group: probeGroup + strconv.Itoa(os.Getpid())}
-		if exists(filepath.Join(t.dir, "uprobe_events")) {
+		_, err := os.Stat(filepath.Join(t.dir, "uprobe_events"))
+		if err == nil {
 			t.removeStale()
 			return t, nil
+		}
+		if errors.Is(err, os.ErrPermission) {
+			return nil, &HintError{fmt.Errorf("calls are counted by probes: %w", err), "only root can make probes; sudo perfcorrect record ... runs the program as root, too"}
 		}
 	}
 	return nil, &HintError{errors.New("calls are counted by probes, which need tracefs"), "as root: mount -t tracefs tracefs /sys/kernel/tracing"}
