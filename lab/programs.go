@@ -63,6 +63,8 @@ func writeInputs(dir string) error {
 		"image.ppm":   picture(3, 320, 240),
 		"sound.wav":   sound(4, 6),
 		"work.asm":    assembly(5, 1500),
+		// A module of its own, so that ./... of this one leaves it alone.
+		"go.mod": []byte("module inputs\n"),
 	}
 	for _, e := range entries {
 		if files[e.Name()], err = sources.ReadFile("testdata/" + e.Name()); err != nil {
