@@ -251,18 +251,20 @@ func (p *planner) line() string {
 			what = append(what, names[0]+" with counts of "+strings.Join(names[1:], ", "))
 		case g.Events[0].Attr.SampleType&perfdata.FieldBranchStack != 0 && g.Events[0] != p.plan.Sampling:
 			what = append(what, names[0]+" with branch stacks")
+		case g.Events[0] != p.plan.Sampling:
+			what = append(what, "samples of "+strings.Join(names, ", "))
 		default:
 			what = append(what, names...)
 		}
 	}
-	s := strings.Join(what, ", ")
 	first := p.plan.Sampling.Attr
 	switch {
 	case p.plan.Freq != 0:
-		s += fmt.Sprintf(" at %d Hz", p.plan.Freq)
+		what[0] += fmt.Sprintf(" at %d Hz", p.plan.Freq)
 	default:
-		s += fmt.Sprintf(" every %d", first.SamplePeriod)
+		what[0] += fmt.Sprintf(" every %d", first.SamplePeriod)
 	}
+	s := strings.Join(what, ", ")
 	var with []string
 	if first.SampleType&perfdata.FieldBranchStack != 0 {
 		with = append(with, "branch stacks ("+branchText(first.BranchSampleType)+")")

@@ -106,6 +106,10 @@ func (p *specParser) until(stop string) string {
 }
 
 func (p *specParser) event() (Spec, error) {
+	if strings.HasPrefix(p.text[p.at:], "mem:") { // mem:ADDRESS/LENGTH:ACCESS
+		text := p.until(",}")
+		return Spec{Text: text, Name: text}, nil
+	}
 	head := p.until("/,{}")
 	if !p.eat('/') {
 		return named(head)
@@ -139,14 +143,11 @@ func named(text string) (Spec, error) {
 		return s, nil
 	}
 	head, mods := text[:i], text[i+1:]
-	err := checkModifiers(mods)
-	switch {
-	case err == nil:
-		s.Name, s.Text, s.Modifiers = head, head, mods
-	case strings.Contains(head, ":"):
-		return s, err
+	if strings.Trim(mods, knownModifiers) != "" && !strings.Contains(head, ":") {
+		return s, nil // sched:sched_switch
 	}
-	return s, nil // sched:sched_switch
+	s.Name, s.Text, s.Modifiers = head, head, mods
+	return s, checkModifiers(mods)
 }
 
 const knownModifiers = "ukhpPSGHIDeW"
