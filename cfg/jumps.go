@@ -168,10 +168,7 @@ func (d *decoder) relativeTable(in *x86.Inst, prev []x86.Inst) (t table, ok bool
 			if !isMem || m.Scale != 4 || m.Disp != 0 || dst != reg && dst != base {
 				return t, false
 			}
-			if dst == base { // add %b,%t was written as add %t,%b
-				base = m.Base
-			}
-			t.index, base = m.Index, m.Base
+			t.index, base = m.Index, m.Base // the sum may be written either way round
 			stage = 2
 		case stage == 2 && p.Asm.Op == x86asm.LEA && p.Asm.Args[0] == base:
 			if t.at, ok = p.RIP(); ok {

@@ -14,8 +14,7 @@ func nativeU64(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
 // goroutines.
 type poller struct {
 	epoll   int
-	self    int // eventfd: somebody called wake
-	rings   []*ring
+	self    int               // eventfd: somebody called wake
 	waiting map[int]*instance // by descriptor: whose end of file means that its thread has ended
 	rest    map[int][]*instance
 	pidfds  map[int]bool
