@@ -5,6 +5,7 @@
 //
 //	go run ./lab            # the whole table: make accuracy
 //	go run ./lab -quick     # a slice of it: make accuracy-quick
+//	go run ./lab -live      # programs run natively: make accuracy-live
 //
 // It works in a folder of its own (-dir), which it fills with the programs'
 // inputs, and installs nothing itself: the Makefile does.

@@ -23,6 +23,7 @@ func run() error {
 	quick := flag.Bool("quick", false, "two programs, one setting, one seed, and no files")
 	leeOnly := flag.Bool("lee", false, "only the experiments of Lee 2015, and no files")
 	only := flag.String("program", "", "run only this one")
+	isLive := flag.Bool("live", false, "the live table: programs run natively; written to docs/accuracy-live unless -o says otherwise")
 	flag.Parse()
 
 	work, err := filepath.Abs(*dir)
@@ -31,6 +32,9 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	if *isLive {
+		return liveCommand(ctx, *only)
+	}
 	l := &lab{dir: work, settings: grid(), seeds: []uint64{1, 2, 3}, methods: methods(), log: os.Stderr}
 	ps := programs()
 	if *quick {

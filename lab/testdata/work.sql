@@ -1,5 +1,7 @@
 -- A mixed load for sqlite3, in memory: tables filled by a recursive query, joins,
 -- aggregates, strings, a window and updates through an index.
+DROP TABLE IF EXISTS item;
+DROP TABLE IF EXISTS sale;
 CREATE TABLE item(id INTEGER PRIMARY KEY, grp INT, name TEXT, price REAL);
 CREATE TABLE sale(id INTEGER PRIMARY KEY, item INT, qty INT, day INT);
 WITH RECURSIVE n(i, s) AS (SELECT 1, 12345 UNION ALL SELECT i + 1, (s * 1103515245 + 12345) & 2147483647 FROM n WHERE i < 20000)
