@@ -104,6 +104,7 @@ func parseHeader(t *testing.T, text string) line {
 func ownScript(t *testing.T, path string) ([]line, *Session) {
 	t.Helper()
 	s, store := openSession(t, path)
+	s.LeaveChains()
 	var lines []line
 	each(t, s, func(smp *Sample) {
 		l := line{

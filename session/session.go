@@ -54,6 +54,10 @@ type Session struct {
 
 	unwinder *unwind.Unwinder // nil before the first sample it is needed for
 	memory   memory
+	modules  map[*image.Image]*unwind.Module
+	mender   *mender // nil before the first callchain
+
+	leaveChains bool
 }
 
 // New returns a session that reads the source's records when Samples is
@@ -69,6 +73,7 @@ func New(source Source, store *image.Store) *Session {
 		instances: map[instanceKey]*instance{},
 		lost:      map[uint32]uint64{},
 		cache:     new(locCache),
+		modules:   map[*image.Image]*unwind.Module{},
 	}
 	for i := range s.cache {
 		s.cache[i].tag = noTag
@@ -191,8 +196,7 @@ func (s *Session) sample(r *perfdata.Sample, yield func(*Sample, error) bool) bo
 	if l := s.layout(e); l.kind != noTracepoint {
 		s.tracepointSample(l, r)
 	}
-	out.Repaired, out.Outcome = s.stack(r, th)
-	out.Stack = s.locate(out.Stack, th.process, s.frames)
+	s.stack(out, r)
 	if len(r.Branches) > 0 {
 		s.branches(out, th.process)
 	}

@@ -14,10 +14,14 @@ type Stats struct {
 	Frames     uint64 // addresses looked up, of stacks and branch records
 	Unresolved uint64 // of them, in no known mapping
 	Outcomes   [unwind.NumOutcomes]uint64
-	Repaired   uint64            // samples in whose callchain frames were put back
-	PutBack    uint64            // these frames
-	Stitched   uint64            // calls of branch-record call stacks taken over from earlier samples
-	Unwound    unwind.DWARFStats // how callers were found in registers and stack dumps
+	Repaired   uint64 // samples in whose callchain frames were put back
+	PutBack    uint64 // these frames
+	// Mended counts those of Repaired for which only the code told what was
+	// missing; Unmended the samples whose leaf's caller is known to be missing
+	// and could not be told.
+	Mended, Unmended uint64
+	Stitched         uint64            // calls of branch-record call stacks taken over from earlier samples
+	Unwound          unwind.DWARFStats // how callers were found in registers and stack dumps
 
 	NoTime        uint64 // samples without time
 	NoThread      uint64 // samples that do not say of which thread they are
