@@ -27,6 +27,7 @@ func exercise(b []byte) {
 		f := s.Function(l)
 		s.CallSite(l)
 		s.Line(l)
+		s.Frames(l)
 		if f != nil {
 			s.StartLine(f)
 			s.ResolvePLT(f)
@@ -147,14 +148,19 @@ func TestWildSizes(t *testing.T) {
 
 // TestDamagedDebug sets bytes all over a program with debug information.
 func TestDamagedDebug(t *testing.T) {
-	path := compile(t, "calls.c", "-g")
+	for _, args := range []string{"-gdwarf-5", "-gdwarf-4 -fdebug-types-section"} {
+		damageDebug(t, compile(t, "inline.cc", strings.Fields(args)...))
+	}
+}
+
+func damageDebug(t *testing.T, path string) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	exercise(b)
 	x := uint32(1)
-	for range 60 {
+	for range 100 {
 		d := bytes.Clone(b)
 		for range 20 {
 			x = x*1664525 + 1013904223
