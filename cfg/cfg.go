@@ -26,7 +26,15 @@ type Graph struct {
 	Blocks []Block // in order of address
 	Start  int     // index of the block at Entry
 	Calls  []Call  // in order of address
-	Doubts []Doubt // why edges and classes may be wrong; empty if they are trusted
+	// Runs are the stretches of code between branches, calls among them, in
+	// order of address: a run is executed as a whole.
+	Runs []Run
+	// EntryClass is the class of entering the function: blocks of it run
+	// exactly once per call. It has no block if a loop goes through the entry
+	// and the function is left elsewhere.
+	EntryClass int
+	Classes    int     // number of classes, of blocks and edges
+	Doubts     []Doubt // why edges and classes may be wrong; empty if they are trusted
 }
 
 // Range is [Start, End).
@@ -43,12 +51,26 @@ type Block struct {
 	Last       uint64 // address of the last instruction
 	LastKind   x86.Control
 	Succs      []int // indices of blocks; Exit where the function is left
+	SuccClass  []int // classes of the edges to Succs; -1 for edges from or to blocks that are not reached or die
 	Class      int   // blocks of one class run equally often
 	Reached    bool  // by some path from the entry; landing pads of exceptions are not
+	// Dies: every way on ends in a call that never returns or in a trap, while
+	// the function itself returns. A program does that once, so classes are
+	// those of the graph without such blocks.
+	Dies bool
 }
 
 // Exit stands among the successors of a block for leaving the function.
 func (g *Graph) Exit() int { return len(g.Blocks) }
+
+// Run is code from the beginning of a block, or from behind a call, up to the
+// next branch or the end of the block.
+type Run struct {
+	Start, End uint64
+	Insts      int
+	Block      int
+	Repeats    bool // has a string instruction, which takes as long as its string
+}
 
 // Call is a call instruction, or a jump that leaves the function for another.
 type Call struct {
@@ -119,8 +141,9 @@ type decoder struct {
 	leader map[uint64]bool // first instructions of blocks
 	// succs has the targets of instructions that end a block, within the
 	// function; an instruction that leaves it has the successor leave.
-	succs map[uint64][]uint64
-	calls []Call
+	succs   map[uint64][]uint64
+	calls   []Call
+	runEnds bool // the latest instruction given to addRun ends its run
 }
 
 const leave = ^uint64(0)

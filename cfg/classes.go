@@ -13,9 +13,22 @@ package cfg
 // labels are equal (but for a collision of 64-bit hashes). A block is taken
 // for an edge from its head to its tail, so that blocks can be compared.
 //
-// succs lists the successors of each block, exit meaning len(succs). Blocks
+// succs lists the successors of each block, exit meaning len(succs) and -1 an
+// edge to be left out. Blocks
 // that no path connects with entry and exit get classes of their own.
-func classes(succs [][]int, entry int) []int {
+func classes(succs [][]int, entry int) []int { return classify(succs, entry).block }
+
+// classification is what classify found: the class of each block, of each of
+// its out-edges (-1 from blocks that are not reached), and of the edge that
+// enters the function.
+type classification struct {
+	block []int
+	edge  [][]int
+	entry int
+	count int
+}
+
+func classify(succs [][]int, entry int) classification {
 	n := len(succs)
 	g := newUndirected(2 * (n + 1)) // node 2b is the head of block b, 2b+1 its tail
 	blockEdge := make([]int, n+1)
@@ -23,30 +36,42 @@ func classes(succs [][]int, entry int) []int {
 		blockEdge[b] = g.add(2*b, 2*b+1)
 	}
 	live := reachable(succs, entry)
+	flow := make([][]int, n)
 	for b, ss := range succs {
-		for _, s := range ss {
-			if live[b] { // dead code must not close cycles
-				g.add(2*b+1, 2*s)
+		flow[b] = make([]int, len(ss))
+		for k, s := range ss {
+			flow[b][k] = -1
+			if live[b] && s >= 0 { // dead code must not close cycles
+				flow[b][k] = g.add(2*b+1, 2*s)
 			}
 		}
 	}
-	g.add(2*n+1, 2*entry)
+	enter := g.add(2*n+1, 2*entry)
 	label := g.cycleLabels(2 * entry)
 
-	class := make([]int, n)
 	number := map[uint64]int{}
-	next := 0
-	for b := range n {
-		l := label[blockEdge[b]]
-		c, ok := number[l]
-		if !ok || l == 0 { // no cycle goes through it
-			c = next
-			next++
-			number[l] = c
+	c := classification{block: make([]int, n), edge: flow}
+	class := func(e int) int {
+		i, ok := number[label[e]]
+		if !ok || label[e] == 0 { // no cycle goes through it
+			i = c.count
+			c.count++
+			number[label[e]] = i
 		}
-		class[b] = c
+		return i
 	}
-	return class
+	for b := range n {
+		c.block[b] = class(blockEdge[b])
+	}
+	for _, es := range flow {
+		for k, e := range es {
+			if e >= 0 {
+				es[k] = class(e)
+			}
+		}
+	}
+	c.entry = class(enter)
+	return c
 }
 
 // reachable marks the blocks some path from the entry leads to.
@@ -60,7 +85,7 @@ func reachable(succs [][]int, entry int) []bool {
 			continue
 		}
 		for _, s := range succs[b] {
-			if !live[s] {
+			if s >= 0 && !live[s] {
 				live[s] = true
 				todo = append(todo, s)
 			}
