@@ -13,7 +13,8 @@ build:
 
 ## test: all checks and tests; installs the Debian packages they need
 test: check
-	scripts/need perf:linux-perf gcc:gcc g++:g++ objdump:binutils zstd:zstd /usr/include/string.h:libc6-dev
+	scripts/need $(lab_packages) perf:linux-perf objdump:binutils llvm-symbolizer:llvm dwz:dwz xz:xz-utils \
+		perl:perl sqlite3:sqlite3 jq:jq
 	go test -timeout 20m ./...
 	$(MAKE) -C testdata/vpmu test
 	$(MAKE) accuracy-quick

@@ -31,7 +31,7 @@ var workloads = []workload{
 	{"xmllint", []string{"xmllint", "--noout", "--xpath", "count(//book[@lang='w7']/chapter[@pages > 100])", "library.xml"}},
 	{"m4", []string{"m4", "loop.m4"}},
 	{"zstd", []string{"zstd", "-q", "-12", "-T1", "-c", "text"}},
-	{"nasm", []string{"nasm", "-f", "elf64", "-o", "/dev/null", "code.asm"}},
+	{"nasm", []string{"nasm", "-f", "elf64", "-o", "code.o", "code.asm"}},
 	{"gs", []string{"gs", "-q", "-dBATCH", "-dNOPAUSE", "-dSAFER", "-sDEVICE=png16m", "-r200", "-sOutputFile=/dev/null", "curves.ps"}},
 	{"tclsh", []string{"tclsh", "work.tcl"}},
 	{"php", []string{"php", "-n", "work.php"}},
