@@ -151,8 +151,15 @@ func (g *gatherer) stacks() {
 		g.advise("no callchains", "perf record -g, with programs built with -fno-omit-frame-pointer")
 		return
 	}
-	g.evidence("callchains", true, "%s of %d samples, %.1f frames on average, %s lack outer frames",
+	text := fmt.Sprintf("%s of %d samples, %.1f frames on average, %s lack outer frames",
 		share(n, g.st.Samples), g.st.Samples, float64(g.tally.frames)/float64(g.st.Samples), share(cut, n))
+	if r := g.st.Repaired; r > 0 {
+		text += fmt.Sprintf("; in %s the caller of the leaf was put back", share(r, n))
+		if g.st.Mended > 0 {
+			text += ", as the code tells it"
+		}
+	}
+	g.evidence("callchains", true, "%s", text)
 }
 
 func (g *gatherer) branchStacks() {
@@ -188,10 +195,6 @@ func (g *gatherer) userStacks() {
 		return
 	}
 	g.evidence("stack dumps", true, "%s of %d samples, %s as long as there was room for", share(t.dumps, g.st.Samples), g.st.Samples, share(t.full, t.dumps))
-	g.advise("user stacks are dumps, which this version does not unwind", "perf record -g (frame pointers)")
-	if t.full*10 > t.dumps {
-		g.advise(share(t.full, t.dumps)+" of stack dumps may be cut", "perf record --call-graph dwarf,32768")
-	}
 }
 
 func (g *gatherer) counters(opt correct.Options) {

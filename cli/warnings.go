@@ -53,6 +53,9 @@ func (in *input) notes() []note {
 	add(s.SpacesCut, "", "%s not copied at fork, to bound memory: their frames are unknown", count(s.SpacesCut, "address space"))
 	add(s.DeferredMissing, "", "%s whose user stack was to come later and did not", count(s.DeferredMissing, "sample"))
 	all = append(all, cutStacks(s)...)
+	if s.Unmended*100 > s.Samples {
+		add(s.Unmended, "record the top of the stack as well, as perfcorrect record does", "%s of %d stacks lack the caller of their first function: it has no frame", share(s.Unmended, s.Samples), s.Samples)
+	}
 	// A few addresses outside of any mapping are normal: frame pointers lead
 	// astray in code compiled without them.
 	if s.Unresolved*100 > s.Frames {
