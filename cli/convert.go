@@ -62,6 +62,7 @@ func (c *convert) declare(fs *flagSet) {
 	c.format = choice(fs, "format", "as what to write it", "pprof", "folded", "jsonl")
 	fs.stringVar(&c.output, "output", "o", "", "write to `FILE`; - is standard output")
 	c.inputFlags.declare(fs)
+	c.declareNames(fs)
 	fs.stringVar(&c.event, "event", "", "", "use the samples of event `NAME`; default the first that has some")
 	fs.stringVar(&c.callEvent, "call-event", "", "", "the event that counts calls, by `NAME` or code; default is recognised")
 	c.latency = choice(fs, "latency", "what tells how late a tick was", "auto", "off", "overshoot", "sched")

@@ -23,6 +23,7 @@ import (
 type inputFlags struct {
 	files []string
 	image image.Options
+	forms *string
 	store *image.Store
 }
 
@@ -32,6 +33,12 @@ func (f *inputFlags) declare(fs *flagSet) {
 	fs.stringVar(&f.image.Vmlinux, "vmlinux", "k", "", "kernel `FILE` with symbols")
 	fs.stringVar(&f.image.Kallsyms, "kallsyms", "", "", "kernel symbols in `FILE`, as in /proc/kallsyms")
 	fs.boolVar(&f.image.NoDemangle, "no-demangle", "", "leave C++ and Rust names as they are")
+}
+
+// declareNames declares the flags of commands that show functions.
+func (f *inputFlags) declareNames(fs *flagSet) {
+	f.forms = choice(fs, "names", "how much of C++ and Rust names to show", string(image.PerfNames), string(image.FullNames), string(image.ShortNames))
+	fs.boolVar(&f.image.MergeClones, "merge-clones", "", "name f.cold, f.part.0, f.constprop.0 and the like f")
 }
 
 // names are the recordings to read: arguments and -i together, or perf.data.
@@ -62,6 +69,9 @@ type input struct {
 // open opens a recording; all of one command share the image store.
 func (f *inputFlags) open(e *env, name string) (*input, error) {
 	if f.store == nil {
+		if f.forms != nil {
+			f.image.Names = image.NameForm(*f.forms)
+		}
 		f.store = image.NewStore(f.image)
 	}
 	in := &input{name: name}

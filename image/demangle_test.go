@@ -61,6 +61,37 @@ func TestDemangleRust(t *testing.T) {
 	}
 }
 
+func TestNameForms(t *testing.T) {
+	const (
+		clone = "_ZL4workP3BoxIlElll.constprop.0.isra.0"
+		rust  = "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE.llvm.99"
+	)
+	for _, c := range []struct {
+		opt        Options
+		name, want string
+	}{
+		{Options{}, clone, "work"},
+		{Options{Names: FullNames}, clone, "work(Box<long>*, long, long, long) [clone .constprop.0] [clone .isra.0]"},
+		{Options{Names: FullNames, MergeClones: true}, clone, "work(Box<long>*, long, long, long)"},
+		{Options{Names: ShortNames}, "_ZN3BoxIlE3getIsEET_v.cold", "Box::get"},
+		{Options{}, "_ZN3BoxIlE3getIsEET_v.cold", "Box<long>::get<short>"},
+		{Options{}, rust, "core::fmt::Write::write_fmt"},
+		{Options{Names: FullNames, MergeClones: true}, rust, "core::fmt::Write::write_fmt::h0123456789abcdef"},
+		{Options{}, "f.part.0.cold", "f.part.0.cold"},
+		{Options{MergeClones: true}, "f.part.0.cold", "f"},
+		{Options{MergeClones: true}, "f.llvm.123456789", "f"},
+		{Options{MergeClones: true}, "f.constprop.12@plt", "f@plt"},
+		{Options{MergeClones: true}, "main.init.0", "main.init.0"},
+		{Options{MergeClones: true}, "counter.1", "counter.1"},
+		{Options{MergeClones: true}, ".cold", ".cold"},
+		{Options{MergeClones: true, NoDemangle: true}, "_Z1fi.cold", "_Z1fi"},
+	} {
+		if got := testStore(t, c.opt).demangle(c.name); got != c.want {
+			t.Errorf("%+v %s: %s, want %s", c.opt, c.name, got, c.want)
+		}
+	}
+}
+
 // TestDemangleHostile gives names that unfold without end, or are deep.
 func TestDemangleHostile(t *testing.T) {
 	s := testStore(t, Options{})

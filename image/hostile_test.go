@@ -228,8 +228,13 @@ func FuzzDemangle(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if got := demangled(name); len(got) > 1<<(maxDemangled+1) && got != name {
-			t.Errorf("%d bytes became %d", len(name), len(got))
+		for _, form := range []NameForm{PerfNames, FullNames, ShortNames} {
+			if got := demangled(name, form); len(got) > 1<<(maxDemangled+1)+rustHash && got != name {
+				t.Errorf("%d bytes became %d", len(name), len(got))
+			}
+		}
+		if got := cutClones(name); !strings.HasPrefix(name, got) {
+			t.Errorf("%q became %q", name, got)
 		}
 	})
 }

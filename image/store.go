@@ -17,6 +17,10 @@ type Options struct {
 	Vmlinux    string   // a kernel ELF to believe if its build ID is the recorded one
 	SameHost   bool     // the recording is known to be of this host and boot
 	NoDemangle bool
+	Names      NameForm // of C++ and Rust functions; default PerfNames
+	// MergeClones names the clones and parts compilers make of a function
+	// ("f.cold", "f.constprop.0") after it.
+	MergeClones bool
 }
 
 // Store interns images and locations and names them on demand. It is used
