@@ -225,8 +225,10 @@ func (im *Image) readSymbols() {
 			im.note(e, e.addSymbols(&b, dynsymSection, code.offset))
 		}
 	}
-	// The place for .gnu_debugdata: one more symbol table, when it is xz-read.
 	if im.file != nil {
+		if im.file.f.SectionByType(symtabSection) == nil && (im.debug == nil || im.debug.f.SectionByType(symtabSection) == nil) {
+			im.note(im.file, im.file.addMiniDebug(&b, code.offset))
+		}
 		im.note(im.file, im.file.addPLT(&b))
 	}
 	im.symbols = b.finish()
