@@ -5,7 +5,7 @@ FUZZTIME   ?= 10m
 PREFIX     ?= /usr/local
 
 .DEFAULT_GOAL = build
-.PHONY: build test check demo testdata accuracy accuracy-quick bench bench-data fuzz install uninstall clean help
+.PHONY: build test check demo testdata accuracy accuracy-quick accuracy-live bench bench-data fuzz install uninstall clean help
 
 ## build: the program, ./perfcorrect, without C libraries
 build:
@@ -51,6 +51,12 @@ accuracy:
 accuracy-quick:
 	scripts/need qemu-x86_64:qemu-user gcc:gcc bc:bc m4:m4 /usr/include/string.h:libc6-dev
 	go run ./lab -quick
+
+## accuracy-live: programs run natively on this machine; writes docs/accuracy-live.md
+accuracy-live:
+	scripts/need qemu-x86_64:qemu-user perf:linux-perf gcc:gcc g++:g++ dpkg-source:dpkg-dev make:make tclsh:tcl \
+		lua5.4:lua5.4 sqlite3:sqlite3 zstd:zstd bzip2:bzip2 bc:bc m4:m4 /usr/include/string.h:libc6-dev
+	go run ./lab -live
 
 ## bench-data: record the inputs of bench, 5 million samples together
 bench-data:
