@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -47,7 +48,7 @@ func builtPrograms() []liveProgram {
 	c := "gcc " + frames + " "
 	return []liveProgram{
 		{
-			Name: "lua", Source: "lua5.4", args: []string{"lua", "work.lua", "130"},
+			Name: "lua", Source: "lua5.4", args: []string{"lua", "work.lua", "110"},
 			build: []liveStep{
 				{"$SRC/src", []string{"sh", "-c", `echo '#define DEB_HOST_MULTIARCH "x86_64-linux-gnu"' > $OBJ/lua5.4-deb-multiarch.h
 					exec gcc -std=gnu99 ` + frames + ` -I$OBJ -DLUA_USE_POSIX -DLUA_USE_DLOPEN -DLUA_COMPAT_5_3 '-Dluai_makeseed(L)=1u' \
@@ -74,11 +75,11 @@ func builtPrograms() []liveProgram {
 			build: []liveStep{step("$SRC", c+"-D_FILE_OFFSET_BITS=64 -o $BIN blocksort.c huffman.c crctable.c randtable.c compress.c decompress.c bzlib.c bzip2.c")},
 		},
 		{
-			Name: "shapes (C++)", args: []string{"shapes", "1100"},
+			Name: "shapes (C++)", args: []string{"shapes", "1500"},
 			build: []liveStep{step("$SRC", "g++ "+frames+" -o $BIN shapes.cc")},
 		},
 		{
-			Name: "words (Go)", args: []string{"words", "500"},
+			Name: "words (Go)", args: []string{"words", "700"},
 			build: []liveStep{step("$SRC", "go build -o $BIN words.go")},
 		},
 	}
@@ -88,17 +89,17 @@ func builtPrograms() []liveProgram {
 // pointers.
 func shippedPrograms() []liveProgram {
 	return []liveProgram{
-		{Name: "lua5.4", args: []string{"lua5.4", "work.lua", "130"}},
+		{Name: "lua5.4", args: []string{"lua5.4", "work.lua", "110"}},
 		{Name: "sqlite3", args: sqlScript("sqlite3")},
 		{Name: "zstd", args: append([]string{"zstd"}, zstdArgs...)},
 		{Name: "bzip2", args: []string{"bzip2", "-c", "long-text"}},
-		{Name: "bc", args: []string{"bc", "-l", "work.bc"}},
-		{Name: "m4", args: []string{"m4", "work.m4"}},
+		{Name: "bc", args: append([]string{"bc", "-l"}, slices.Repeat([]string{"work.bc"}, 90)...)},
+		{Name: "m4", args: append([]string{"m4"}, slices.Repeat([]string{"work.m4"}, 28)...)},
 	}
 }
 
 // Worker and input threads would make the order of work a matter of chance.
-var zstdArgs = []string{"-q", "-11", "--single-thread", "--no-asyncio", "-c", "long-text"}
+var zstdArgs = []string{"-q", "-12", "--single-thread", "--no-asyncio", "-c", "long-text"}
 
 func sqlScript(name string) []string {
 	args := []string{name, ":memory:"}

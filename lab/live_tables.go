@@ -136,8 +136,8 @@ func (r *liveResult) stackTable(b *strings.Builder, hz int) {
 	fmt.Fprintf(b, `## What the stacks are like, %d Hz
 
 *Caller put back*: the frame-pointer chain lacked the immediate caller of the leaf, and registers and stack dump gave it.
-*No caller*: nothing but the leaf. *False edge*: the leaf edge is one that the program never executes, mostly because a
-caller is missing between its two ends. *Cut*: outer frames are missing, which call edges do not need. Percent of samples.
+*No caller*: nothing but the leaf. *False edge*: the leaf edge is one that the program never executes: a
+caller is missing between its two ends, or the function called went on to the leaf by a jump (tail call). *Cut*: outer frames are missing, which call edges do not need. Percent of samples.
 
 | program | | stacks | samples | lost | caller put back | no caller | false edge | cut |
 |---|---|---|---|---|---|---|---|---|
