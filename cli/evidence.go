@@ -72,7 +72,7 @@ func (i *info) describe(in *input, t *tally) *recordingInfo {
 	for _, e := range meta.Events {
 		r.Events = append(r.Events, describeEvent(e, st))
 	}
-	opt := correct.Options{Meta: meta, CallEvent: i.callEvent}
+	opt := correct.Options{Meta: meta, CallEvent: i.callEvent, Store: i.store}
 	g := &gatherer{recordingInfo: r, in: in, meta: meta, st: st, tally: t, store: i.store}
 	g.stacks()
 	g.branchStacks()
@@ -82,6 +82,9 @@ func (i *info) describe(in *input, t *tally) *recordingInfo {
 	g.clock()
 	g.buildIDs()
 	for _, m := range correct.Methods() {
+		if m == "auto" {
+			continue
+		}
 		how, err := supports(m, opt)
 		part := methodPart{Name: m, Works: err == nil && st.Samples > 0, Detail: how}
 		switch {

@@ -46,23 +46,37 @@ type Options struct {
 	// Alpha is the weight of latency against Lambda; nil means 1000.
 	Alpha   *float64
 	Latency LatencyMode
+
+	// Of method cbs: calls taken of each branch stack, and how many apart; 0
+	// is the default.
+	CBSSamples, CBSStride int
 }
 
 // Methods lists the names New knows.
-func Methods() []string { return []string{"none", "density", "lbr", "lee"} }
+func Methods() []string {
+	return []string{"auto", "none", "density", "calls", "lbr", "lee", "cbs", "flow"}
+}
 
 // New returns an estimator of a method. An error says what the recording
 // lacks for it.
 func New(method string, opt Options) (Estimator, error) {
 	switch method {
+	case "auto":
+		return newAuto(opt)
 	case "none":
 		return newNone(opt), nil
 	case "density":
 		return newDensity(opt)
+	case "calls":
+		return newCalls(opt)
 	case "lbr":
 		return newLBR(opt)
 	case "lee":
 		return newLee(opt)
+	case "cbs":
+		return newCBS(opt)
+	case "flow":
+		return newFlow(opt)
 	}
 	return nil, fmt.Errorf("unknown method %q: have %s", method, strings.Join(Methods(), ", "))
 }

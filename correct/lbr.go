@@ -3,6 +3,7 @@ package correct
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/perfcorrect/perfcorrect/perfdata"
 	"github.com/perfcorrect/perfcorrect/session"
@@ -63,7 +64,8 @@ type lbr struct {
 	counters []*perfdata.Event
 	how      string // the call counter was recognised
 	census   bool   // the counter counts what the records are
-	leeOnly  bool   // method lee
+	name     string // of the method
+	weighing weighing
 
 	mode  branchMode
 	rec   recordReader
@@ -86,13 +88,18 @@ type lbrTotals struct {
 	strata    int64
 }
 
-func newLBR(opt Options) (*lbr, error) { return newLBRNamed(opt, false) }
+// weighing is how the records of a stack are weighed.
+type weighing uint8
 
-func newLBRNamed(opt Options, leeOnly bool) (*lbr, error) {
-	name := "lbr"
-	if leeOnly {
-		name = "lee"
-	}
+const (
+	weighGaps  weighing = iota // by the time until the next calls
+	weighStack                 // the stack has one weight, its records share it
+	weighCalls                 // likewise, and the period is the stack's calls
+)
+
+func newLBR(opt Options) (*lbr, error) { return newBranches(opt, "lbr", weighGaps) }
+
+func newBranches(opt Options, name string, how weighing) (*lbr, error) {
 	ev, err := branchEvent(opt)
 	if err != nil {
 		return nil, fmt.Errorf("method %s: %w", name, err)
@@ -104,15 +111,15 @@ func newLBRNamed(opt Options, leeOnly bool) (*lbr, error) {
 	if opt.Meta != nil {
 		events = opt.Meta.Events
 	}
-	counters, how, err := callEvents(events, opt.Meta, opt.CallEvent)
+	counters, counter, err := callEvents(events, opt.Meta, opt.CallEvent)
 	if err != nil && !errors.Is(err, ErrNoCallEvent) {
 		return nil, err
 	}
 	e := &lbr{
-		selection: newSelection(opt, counters), opt: opt, counters: counters, how: how,
-		leeOnly: leeOnly, rec: newRecordReader(opt),
+		selection: newSelection(opt, counters), opt: opt, counters: counters, how: counter,
+		name: name, weighing: how, rec: newRecordReader(opt),
 	}
-	e.census = len(counters) > 0 && !leeOnly
+	e.census = len(counters) > 0 && how == weighGaps
 	for _, c := range counters {
 		if opt.Meta != nil && isProbe(c, opt.Meta) {
 			e.census = false // some functions' calls only
@@ -149,16 +156,19 @@ func (e *lbr) Add(s *session.Sample) {
 	if ok {
 		k.calls = float32(calls)
 	}
-	for _, c := range e.counters {
-		if sameEvent(c, s.Event) {
-			k.ofCalls = true
-			k.calls = float32(s.Period)
-		}
+	if e.ofCalls(s.Event) {
+		k.calls = float32(s.Period)
+		e.t.ofCalls++
 	}
 	e.block.add(s.Thread, k, e.rec.ids, e.rec.gaps)
 	if e.block.full() {
 		e.finish()
 	}
+}
+
+// ofCalls reports whether the samples of an event are themselves calls.
+func (e *lbr) ofCalls(ev *perfdata.Event) bool {
+	return slices.ContainsFunc(e.counters, func(c *perfdata.Event) bool { return sameEvent(c, ev) })
 }
 
 // finish turns the block into sums.
@@ -190,8 +200,8 @@ func (e *lbr) finished() *lbr {
 // Merge adds the other's sums. What was learnt of gaps stays with either part.
 func (e *lbr) Merge(o Estimator) error {
 	x, ok := o.(*lbr)
-	if !ok || x.leeOnly != e.leeOnly {
-		return fmt.Errorf("cannot merge method %T into %s", o, e.name())
+	if !ok || x.name != e.name {
+		return fmt.Errorf("cannot merge method %T into %s", o, e.name)
 	}
 	x = x.finished()
 	switch e.merge(&x.selection) {
@@ -221,11 +231,4 @@ func (t *lbrTotals) add(o *lbrTotals) {
 	t.exact += o.exact
 	t.ofCalls += o.ofCalls
 	t.strata += o.strata
-}
-
-func (e *lbr) name() string {
-	if e.leeOnly {
-		return "lee"
-	}
-	return "lbr"
 }

@@ -15,7 +15,6 @@ const (
 type stackSample struct {
 	at      uint32 // first record in the block, the newest
 	n       uint16
-	ofCalls bool   // the event counts calls
 	thread  uint32 // of the block
 	stack   uint32 // in Stacks
 	context uint32 // of what is newest

@@ -11,7 +11,7 @@ import (
 // Result computes what the open block adds without closing it.
 func (e *lbr) Result() *Result {
 	x := e.finished()
-	r := x.result(e.name())
+	r := x.result(e.name)
 	var made *graph.DCG
 	r.DCG = func(res graph.Resolver) *graph.DCG {
 		if made == nil {
@@ -33,7 +33,7 @@ func (e *lbr) Result() *Result {
 }
 
 func (e *lbr) dcg(res graph.Resolver) *graph.DCG {
-	return e.sums.dcg(&e.rec, newTargets(e, res), res)
+	return e.sums.dcg(&e.rec, leafTargets(e, res), res)
 }
 
 // dcg turns record types into call edges. Types with the same edge (through a
@@ -88,13 +88,13 @@ func spread(s *graph.Stacks, g *graph.DCG, res graph.Resolver) (out *graph.Stack
 
 func (e *lbr) summary() string {
 	t := &e.t
-	parts := []string{fmt.Sprintf("%s: %d samples of %s, %d branch records (%s)", e.name(), t.samples, eventName(e.event), e.rec.records, branchModes[e.mode])}
+	parts := []string{fmt.Sprintf("%s: %d samples of %s, %d branch records (%s)", e.name, t.samples, eventName(e.event), e.rec.records, branchModes[e.mode])}
 	switch {
 	case t.ofCalls > 0:
 		parts = append(parts, "each tick a call")
-	case e.leeOnly || !e.rec.cycles:
+	case e.weighing != weighGaps || !e.rec.cycles:
 		parts = append(parts, "each stack one weight")
-		if !e.leeOnly {
+		if e.weighing == weighGaps {
 			parts = append(parts, "for there are no cycle counts")
 		}
 	default:

@@ -54,7 +54,12 @@ func (w *weigher) stratum(samples []stackSample) {
 		if rest == 0 {
 			fs = factors{}
 		}
-		w.emit(s, known, fs, i%2 == 0)
+		even := i%2 == 0
+		if len(samples) == 1 { // every other stratum is one half
+			even = w.t.strata%2 == 0
+			fs.even, fs.odd = 2*fs.all, 2*fs.all
+		}
+		w.emit(s, known, fs, even)
 		if i%cellSamples == cellSamples-1 || i == len(samples)-1 {
 			w.sums.endCell()
 		}
@@ -112,7 +117,7 @@ func (w *weigher) known(s *stackSample) (known int, rest float64) {
 	if s.calls < 0 {
 		return 0, -1
 	}
-	if w.census && !s.ofCalls && w.mode == onlyCalls {
+	if w.census && !w.plain && w.mode == onlyCalls {
 		known = min(int(s.edges), int(s.calls+0.5))
 	}
 	return known, max(0, float64(s.calls)-float64(known))

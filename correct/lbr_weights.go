@@ -14,7 +14,7 @@ type weigher struct {
 func (w *weigher) run() {
 	b := &w.block
 	b.byThread()
-	w.plain = w.leeOnly || !w.rec.cycles || b.samples[0].ofCalls
+	w.plain = w.weighing != weighGaps || !w.rec.cycles || w.ofCalls(w.event)
 	for i := range b.samples {
 		s := &b.samples[i]
 		for _, id := range b.ids[s.at : s.at+uint32(s.n)] {

@@ -13,4 +13,4 @@ package correct
 // Unit: calls; without a counter, ticks.
 // Wrong: calls before a long gap are in more stacks than others, and within an
 // interval nothing corrects it; method lbr does.
-func newLee(opt Options) (*lbr, error) { return newLBRNamed(opt, true) }
+func newLee(opt Options) (*lbr, error) { return newBranches(opt, "lee", weighStack) }

@@ -27,16 +27,35 @@ type targets struct {
 	votes map[*image.Function]map[*image.Function]int64
 }
 
-func newTargets(e *lbr, res graph.Resolver) *targets {
-	t := &targets{
+func newTargets(res graph.Resolver) *targets {
+	return &targets{
 		res: res, ran: map[*image.Function]*image.Function{},
 		votes: map[*image.Function]map[*image.Function]int64{},
 	}
+}
+
+// stackTargets takes the votes of branch records and of the stacks they came
+// with.
+func stackTargets(res graph.Resolver, s *graph.Stacks, r *recordReader, sums *edgeSums) *targets {
+	t := newTargets(res)
+	t.stacks(s, t.records(r, sums))
+	t.decide()
+	return t
+}
+
+// leafTargets adds to stackTargets the votes of ips behind newest records.
+func leafTargets(e *lbr, res graph.Resolver) *targets {
+	t := newTargets(res)
 	t.stacks(e.stacks, t.records(&e.rec, &e.sums))
 	for k, n := range e.leafs {
 		_, to := e.rec.types.at(k.id)
-		t.vote(t.key(image.Loc(to)), res.Function(image.Loc(k.leaf)), n)
+		t.vote(t.key(res.Function(image.Loc(to))), res.Function(image.Loc(k.leaf)), n)
 	}
+	t.decide()
+	return t
+}
+
+func (t *targets) decide() {
 	for f, m := range t.votes {
 		switch ran := winner(m); {
 		case strings.HasPrefix(ran.System, implementation(f)):
@@ -45,13 +64,11 @@ func newTargets(e *lbr, res graph.Resolver) *targets {
 			t.ran[f] = beside(f, ran)
 		}
 	}
-	return t
 }
 
-// key is what votes about the stub at l are counted for: the function behind it
-// by the linker's rule, or the stub if there is none; nil if l is no stub.
-func (t *targets) key(l image.Loc) *image.Function {
-	f := t.res.Function(l)
+// key is what votes about a stub are counted for: the function behind it by the
+// linker's rule, or the stub if there is none; nil if f is no stub.
+func (t *targets) key(f *image.Function) *image.Function {
 	if f == nil || !f.Stub {
 		return nil
 	}
@@ -59,6 +76,18 @@ func (t *targets) key(l image.Loc) *image.Function {
 		return target
 	}
 	return f
+}
+
+// behind returns the function that calls to a stub reach, nil if it is not
+// known.
+func (t *targets) behind(stub *image.Function) *image.Function {
+	if ran := t.ran[t.key(stub)]; ran != nil {
+		return ran
+	}
+	if f := t.res.ResolvePLT(stub); f != nil && !f.Stub {
+		return f
+	}
+	return nil
 }
 
 // records takes the votes of jumps from stubs, and returns the sites of calls
@@ -69,12 +98,12 @@ func (t *targets) records(r *recordReader, sums *edgeSums) map[image.Addr]*image
 		from, to := r.types.at(uint32(i))
 		switch r.kinds[i] {
 		case otherBranch:
-			if f := t.key(image.Loc(from)); f != nil {
+			if f := t.key(t.res.Function(image.Loc(from))); f != nil {
 				const sure = 1 << 16 // stacks
 				t.vote(f, t.res.Function(image.Loc(to)), sure*sums.records(i))
 			}
 		case callRecord:
-			if f := t.key(image.Loc(to)); f != nil {
+			if f := t.key(t.res.Function(image.Loc(to))); f != nil {
 				sites[t.res.Addr(image.Loc(from))] = f
 			}
 		}
@@ -155,9 +184,7 @@ func (t *targets) edge(r *recordReader, id uint32, res graph.Resolver) (graph.Ed
 	}
 	f := res.Function(image.Loc(to))
 	if f != nil && f.Stub {
-		if ran := t.ran[t.key(image.Loc(to))]; ran != nil {
-			f = ran
-		} else if f = res.ResolvePLT(f); f == nil || f.Stub {
+		if f = t.behind(f); f == nil {
 			return graph.Edge{}, graph.UnknownTarget, false
 		}
 		callee = image.Addr{Image: f.Image, Offset: f.Entry}
