@@ -65,8 +65,9 @@ func (r *recorder) drainRecords(a, b []byte) {
 		if typ == perfdata.TypeSample {
 			rec = r.truePeriod(rec)
 		}
+		r.scan.write = nil
 		r.writeErr = r.writer.WriteRaw(rec)
-		r.scan.records(rec, nil)
+		r.scan.part(rec)
 	}
 }
 

@@ -102,21 +102,18 @@ func (r *recorder) drain() {
 		if r.filter != nil || len(r.periods) > 0 {
 			r.drainRecords(a, b)
 		} else {
-			r.copyRecords(a, b)
+			r.scan.write = r.write
+			r.scan.records(a, b)
 		}
 		ring.release(len(a) + len(b))
 	}
 }
 
-// copyRecords writes what lies in the ring as it is.
-func (r *recorder) copyRecords(a, b []byte) {
+// write passes on whole records.
+func (r *recorder) write(b []byte) {
 	if r.writeErr == nil {
-		r.writeErr = r.writer.WriteRaw(a)
-	}
-	if r.writeErr == nil && len(b) > 0 {
 		r.writeErr = r.writer.WriteRaw(b)
 	}
-	r.scan.records(a, b)
 }
 
 // round ends a pass over all rings: what comes later is not older than what

@@ -81,8 +81,8 @@ func exists(path string) bool {
 func Explain(err error, r Rights, wide bool) error {
 	hint := ""
 	switch {
-	case err == nil:
-		return nil
+	case err == nil || errors.As(err, new(*HintError)):
+		return err
 	case errors.Is(err, unix.ENOSYS):
 		if r.Seccomp {
 			hint = "a system call filter (seccomp) hides perf_event_open: " + containerHint(r)

@@ -30,50 +30,71 @@ type scanner struct {
 	mapped   func(*perfdata.Mmap)
 	forked   func(pid, tid, parent int32)
 	sampled  func(id, time uint64, record []byte) // nil unless a strategy needs each sample
+	write    func([]byte)                         // gets all bytes, in pieces of whole records; nil where somebody else does
 	scratch  []byte
 	tailSize int // of the sample_id fields at the end of records that are no samples
 }
+
+// maxPiece is the size of what write gets. perfdata.Writer has room for that
+// much before it empties its buffer, so that what it writes at a time, and all
+// a killed recorder leaves, ends with a whole record. perf 6.1 crashes (SIGBUS)
+// on a file that does not.
+const maxPiece = 48 << 10
 
 // records walks over what is in a ring: whole records in a, then b. A record
 // may begin in a and end in b; its header never does, as all sizes are
 // multiples of eight.
 func (s *scanner) records(a, b []byte) {
-	n := len(a) + len(b)
-	at := func(off int) []byte { // the part from off on that lies together
-		if off < len(a) {
-			return a[off:]
-		}
-		return b[off-len(a):]
-	}
-	for off := 0; off+8 <= n; {
-		h := at(off)
-		typ := perfdata.RecordType(binary.NativeEndian.Uint32(h))
-		size := int(binary.NativeEndian.Uint16(h[6:]))
-		if size < 8 || off+size > n {
+	over := s.part(a)
+	if rest := len(a) - over; rest > 0 {
+		size := int(binary.NativeEndian.Uint16(a[over+6:]))
+		if size < 8 || size-rest > len(b) {
 			s.BadRecords++
 			return
 		}
-		s.Records++
-		if typ == perfdata.TypeSample && s.sampled == nil {
-			s.sample(at, off, size)
-		} else if s.wants(typ) {
-			rec := h
-			if len(rec) < size {
-				rec = s.join(a, b, off, size)
-			}
-			s.record(typ, rec[:size])
-		}
-		off += size
+		rec := s.join(a, b, over, size)
+		s.part(rec)
+		b = b[size-rest:]
+	}
+	if s.part(b) != len(b) {
+		s.BadRecords++
 	}
 }
 
-// sample is the hot path: count it and keep its time.
-func (s *scanner) sample(at func(int) []byte, off, size int) {
-	s.Samples++
-	if size < sampleTimeAt+8 {
-		return
+// part walks over the records that lie in b as a whole, and returns where they
+// end.
+func (s *scanner) part(b []byte) int {
+	written, off := 0, 0
+	for off+8 <= len(b) {
+		typ := perfdata.RecordType(binary.NativeEndian.Uint32(b[off:]))
+		size := int(binary.NativeEndian.Uint16(b[off+6:]))
+		if size < 8 || size > len(b)-off {
+			break
+		}
+		if s.write != nil && off+size-written > maxPiece {
+			s.write(b[written:off])
+			written = off
+		}
+		s.Records++
+		if typ == perfdata.TypeSample && s.sampled == nil {
+			s.sample(b[off : off+size])
+		} else if s.wants(typ) {
+			s.record(typ, b[off:off+size])
+		}
+		off += size
 	}
-	s.time(binary.NativeEndian.Uint64(at(off + sampleTimeAt)))
+	if s.write != nil && off > written {
+		s.write(b[written:off])
+	}
+	return off
+}
+
+// sample is the hot path: count it and keep its time.
+func (s *scanner) sample(rec []byte) {
+	s.Samples++
+	if len(rec) >= sampleTimeAt+8 {
+		s.time(binary.NativeEndian.Uint64(rec[sampleTimeAt:]))
+	}
 }
 
 func (s *scanner) time(t uint64) {
