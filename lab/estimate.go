@@ -17,6 +17,8 @@ type method struct {
 	name string // in the tables
 	use  string // of package correct
 	opt  func(*correct.Options)
+	// brief rows are in the tables of averages only.
+	brief bool
 }
 
 // methods are the rows, in the order of the tables.

@@ -90,7 +90,7 @@ func (l *lab) lee(ctx context.Context, e experiment, source string) (*finding, e
 		return nil, fmt.Errorf("%s: %w", e.name, err)
 	}
 	f := &finding{experiment: e, overlap: map[string]float64{}, shares: map[string][]float64{}}
-	if err := f.score(c, l.methods); err != nil {
+	if err := f.score(c, methods()); err != nil {
 		return nil, err
 	}
 	return f, f.readTicks(r.Output)

@@ -35,7 +35,10 @@ func run() error {
 	if *isLive {
 		return liveCommand(ctx, *only)
 	}
-	l := &lab{dir: work, settings: grid(), seeds: []uint64{1, 2, 3}, methods: methods(), log: os.Stderr}
+	l := &lab{dir: work, settings: grid(), seeds: []uint64{1, 2, 3}, evidence: evidences(), log: os.Stderr}
+	for _, e := range l.evidence {
+		l.methods = append(l.methods, e.methods...)
+	}
 	ps := programs()
 	if *quick {
 		l.settings, l.seeds = []setting{{2000, 0.7, 3}}, []uint64{1}

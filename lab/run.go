@@ -53,7 +53,8 @@ type lab struct {
 	dir      string
 	settings []setting
 	seeds    []uint64
-	methods  []method
+	methods  []method // rows: those of all evidences
+	evidence []evidence
 	log      io.Writer
 }
 
@@ -80,8 +81,13 @@ func (l *lab) run(ctx context.Context, p program) ([]score, error) {
 	var all []score
 	for _, s := range l.settings {
 		for _, seed := range l.seeds {
-			c.Recordings = append(c.Recordings, recording(s, seed, out))
-			all = append(all, score{Program: p.name, Tuning: p.tuning, Setting: s, Seed: seed})
+			for _, e := range l.evidence {
+				r := recording(s, seed, out)
+				e.change(&r)
+				r.Output += "." + e.name
+				c.Recordings = append(c.Recordings, r)
+				all = append(all, score{Program: p.name, Tuning: p.tuning, Setting: s, Seed: seed})
+			}
 		}
 	}
 	res, err := vpmu.Run(ctx, c)
@@ -95,13 +101,12 @@ func (l *lab) run(ctx context.Context, p program) ([]score, error) {
 	return l.scoreAll(c, all)
 }
 
-// recording has everything any method asks for.
+// recording is a setting before an evidence adds its own.
 func recording(s setting, seed uint64, dir string) vpmu.Recording {
 	r := vpmu.DefaultRecording()
 	r.Output = filepath.Join(dir, fmt.Sprintf("%d-%g-%d-%d.data", s.Samples, s.Sigma, s.Skid, seed))
 	r.Samples, r.Sigma, r.Skid = s.Samples, s.Sigma, s.Skid
 	r.Seed, r.CostSeed = seed, seed
-	r.Branch = "any_call"
 	return r
 }
 
@@ -115,11 +120,12 @@ func (l *lab) scoreAll(c vpmu.Config, settings []score) ([]score, error) {
 	store := image.NewStore(image.Options{}) // the same files for all recordings
 	var scores []score
 	for i, s := range settings {
-		est, err := estimate(c.Recordings[i].Output, l.methods, store)
+		methods := l.evidence[i%len(l.evidence)].methods
+		est, err := estimate(c.Recordings[i].Output, methods, store)
 		if err != nil {
 			return nil, err
 		}
-		for k, m := range l.methods {
+		for k, m := range methods {
 			got, err := est.profile(k, &reader)
 			if err != nil {
 				return nil, err

@@ -85,7 +85,7 @@ func (t *tables) markdown(w io.Writer) error {
 		b.WriteString("## The experiments of Lee 2015\n\n")
 	}
 	for _, f := range t.findings {
-		f.markdown(b, t.methods)
+		f.markdown(b, methods())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -171,15 +171,16 @@ func (t *tables) perProgram(b *strings.Builder, programs []string) {
 			shown = append(shown, s)
 		}
 	}
+	rows := slices.DeleteFunc(slices.Clone(t.methods), func(m method) bool { return m.brief })
 	for _, s := range shown {
 		fmt.Fprintf(b, "### Each program, %s: call-site overlap, %%\n\n| program |", s)
-		for _, m := range t.methods {
+		for _, m := range rows {
 			fmt.Fprintf(b, " %s |", m.name)
 		}
-		b.WriteString("\n|---|" + strings.Repeat("---|", len(t.methods)) + "\n")
+		b.WriteString("\n|---|" + strings.Repeat("---|", len(rows)) + "\n")
 		for _, p := range programs {
 			fmt.Fprintf(b, "| %s |", p)
-			for _, m := range t.methods {
+			for _, m := range rows {
 				fmt.Fprintf(b, " %.1f |", mean(t.values(p, m.name, s, "dcg_overlap")))
 			}
 			b.WriteString("\n")
