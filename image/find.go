@@ -228,6 +228,7 @@ func (im *Image) readSymbols() {
 	if im.file != nil {
 		if im.file.f.SectionByType(symtabSection) == nil && (im.debug == nil || im.debug.f.SectionByType(symtabSection) == nil) {
 			im.note(im.file, im.file.addMiniDebug(&b, code.offset))
+			im.note(im.file, im.file.addGoSymbols(&b, code.offset))
 		}
 		im.note(im.file, im.file.addPLT(&b))
 	}

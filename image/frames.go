@@ -40,6 +40,9 @@ func (s *Store) Frames(l Loc) []Frame {
 	for call := s.inlined[l]; call != nil && len(frames) < maxInlined; call = call.Outer {
 		if g := s.inlinedFrame(call.Function); g.Name != "" {
 			g.File, g.Line = at.file, at.line
+			if g.DeclaredIn == "" { // Go's compiler leaves it out
+				g.DeclaredIn = at.file
+			}
 			frames = append(frames, g)
 		}
 		at = position{call.File, call.Line}

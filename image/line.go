@@ -87,13 +87,6 @@ func (s *Store) describeFunctions(im *Image, functions []*Function, locs []addre
 	if len(functions)+len(locs) == 0 {
 		return
 	}
-	d := im.dwarfOf()
-	if d == nil {
-		for _, f := range functions {
-			f.lined = true
-		}
-		return
-	}
 	qs := make([]debuginfo.Query, 0, len(functions)+len(locs))
 	for _, l := range locs {
 		qs = append(qs, debuginfo.Query{Addr: l.addr})
@@ -104,7 +97,11 @@ func (s *Store) describeFunctions(im *Image, functions []*Function, locs []addre
 			qs = append(qs, debuginfo.Query{Addr: addr})
 		}
 	}
-	im.note(d.from, d.describe(qs))
+	if d := im.dwarfOf(); d != nil {
+		im.note(d.from, d.describe(qs))
+	} else if !im.describeGo(qs) {
+		return
+	}
 	a := answers(qs)
 	for _, l := range locs {
 		if q := a.at(l.addr); q != nil {

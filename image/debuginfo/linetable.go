@@ -180,7 +180,7 @@ func joinPath(base, dir, name string) string {
 	if dir != "" {
 		name = strings.TrimSuffix(dir, "/") + "/" + name
 	}
-	if base != "" && !strings.HasPrefix(name, "/") {
+	if base != "" && base != "." && !strings.HasPrefix(name, "/") {
 		name = strings.TrimSuffix(base, "/") + "/" + name
 	}
 	return name
