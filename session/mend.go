@@ -14,12 +14,13 @@ import (
 // function the leaf was called from can be seen too, if it calls the leaf in
 // one place; several take turns.
 
-// mender puts back frames by what the code says. Locations are of one store.
+// mender puts back frames by what the code says.
 type mender struct {
 	session *Session
 	code    codeIndex
-	plans   map[mendKey]*plan
-	targets map[image.Loc]*calledFrom // by return address behind an indirect call
+	leaves  []unwind.FrameState // by Loc; stateUnasked where not looked up yet
+	sites   []*site             // by Loc of a return address; nil where not looked up yet
+	plans   map[planKey]*plan
 
 	// Samples whose leaf has no frame, under a direct call of the leaf, or of
 	// something else: mostly the latter if chains are made by frame pointers.
@@ -27,21 +28,51 @@ type mender struct {
 	direct, elsewhere uint64
 }
 
-// mendKey is the place of a stack where a frame may be missing: the leaf, and
-// the return address next to it.
-type mendKey struct{ leaf, ret image.Loc }
+const stateUnasked = ^unwind.FrameState(0)
 
-// noLoc stands for the return address of a chain that ends with its leaf.
-const noLoc = ^image.Loc(0)
+// site is the call before a return address.
+type site struct {
+	isCall bool
+	target *image.Function // nil for an indirect call
+	// functions are those an indirect call was seen to call, with how often.
+	functions []*image.Function
+	counts    []int
+	many      bool // too many to guess
+}
 
-// plan is what is to be done about a mendKey.
+// maxTargets is up to how many functions called by an indirect call one is
+// guessed.
+const maxTargets = 16
+
+func (c *site) calls(f *image.Function) {
+	if c.many {
+		return
+	}
+	for i, g := range c.functions {
+		if g == f {
+			c.counts[i]++
+			return
+		}
+	}
+	c.functions, c.counts = append(c.functions, f), append(c.counts, 1)
+	if len(c.functions) > maxTargets {
+		c.functions, c.counts, c.many = nil, nil, true
+	}
+}
+
+// planKey is where a frame is missing: above a leaf, below a direct call of
+// caller or below the indirect call before ret.
+type planKey struct {
+	caller, leaf *image.Function
+	ret          image.Loc
+}
+
+// plan is what is to be done about it.
 type plan struct {
 	verdict verdict
-	count   *uint64       // mender.direct or elsewhere, if it is to be counted
-	sites   [][]image.Loc // frames to be put between leaf and return address: one of these
+	frames  [][]image.Loc // to be put between leaf and return address: one of these
 	turn    int
-	from    *calledFrom // if an indirect call decides: as it was with this many entries
-	entries int
+	targets int // functions the indirect call was known to call when this was made
 }
 
 // verdict is what is known of a stack's second frame.
@@ -53,25 +84,15 @@ const (
 	unmended                // it is missing, and not known
 )
 
-// calledFrom counts which functions an indirect call was seen to call.
-type calledFrom struct {
-	functions []*image.Function
-	counts    []int
-}
-
-func (c *calledFrom) add(f *image.Function) {
-	for i, g := range c.functions {
-		if g == f {
-			c.counts[i]++
-			return
-		}
-	}
-	c.functions, c.counts = append(c.functions, f), append(c.counts, 1)
-}
-
-// maxPlans bounds the memory of a mender. Samples of further places are left
-// as they are.
+// maxPlans bounds the memory of a mender. Samples beyond are left as they are.
 const maxPlans = 1 << 20
+
+func newMender(s *Session) *mender {
+	return &mender{
+		session: s, plans: map[planKey]*plan{},
+		code: codeIndex{store: s.store, bodies: map[*image.Function]*body{}},
+	}
+}
 
 // mend puts back what the user part of a stack by frame pointers lacks.
 // s.frames are those of out.Stack.
@@ -87,168 +108,176 @@ func (s *Session) mend(out *Sample) {
 		s.mender = newMender(s)
 	}
 	m := s.mender
-	k := mendKey{out.Stack[user], noLoc}
-	if user+1 < len(out.Stack) {
-		k.ret = out.Stack[user+1]
-	}
-	p := m.plans[k]
-	if p == nil {
-		if len(m.plans) >= maxPlans {
-			return
-		}
-		p = &plan{}
-		m.plan(p, k)
-		m.plans[k] = p
-	} else if p.from != nil && p.entries != len(p.from.functions) {
-		m.plan(p, k)
-	}
-	if p.count != nil {
-		*p.count++
-	}
-	if user+2 < len(out.Stack) {
-		m.learn(out.Stack[user+1], out.Stack[user+2])
-	}
+	p := m.look(out.Stack[user:])
 	switch {
+	case p == nil || p.verdict == whole:
 	case p.verdict == unmended:
 		s.stats.Unmended++
-	case p.from != nil && m.direct > m.elsewhere:
 	case p.verdict == mended:
-		site := p.sites[p.turn]
-		p.turn = (p.turn + 1) % len(p.sites)
+		frames := p.frames[p.turn%len(p.frames)]
+		p.turn++
 		rest := out.Stack[user+1:]
-		out.Stack = append(out.Stack, site...) // room
-		copy(out.Stack[user+1+len(site):], rest)
-		copy(out.Stack[user+1:], site)
-		out.Repaired = len(site)
+		out.Stack = append(out.Stack, frames...) // room
+		copy(out.Stack[user+1+len(frames):], rest)
+		copy(out.Stack[user+1:], frames)
+		out.Repaired = len(frames)
 		s.stats.Mended++
 	}
 }
 
-func newMender(s *Session) *mender {
-	return &mender{
-		session: s, code: codeIndex{store: s.store, bodies: map[*image.Function]*body{}},
-		plans: map[mendKey]*plan{}, targets: map[image.Loc]*calledFrom{},
-	}
-}
+// hopeless is the plan for chains that lead astray at once.
+var hopeless = &plan{verdict: unmended}
 
-// plan finds out what is missing at k.
-func (m *mender) plan(p *plan, k mendKey) {
-	turn := p.turn
-	*p = plan{}
-	store := m.session.store
-	leaf := store.Function(k.leaf)
+// look decides about a user stack, and learns from it what indirect calls call.
+// nil means that nothing is missing, as far as is known.
+func (m *mender) look(stack []image.Loc) *plan {
+	state := m.frameState(stack[0])
+	if len(stack) > 2 {
+		if c := m.site(stack[2]); c.isCall && c.target == nil {
+			if f := m.session.store.Function(stack[1]); f != nil {
+				c.calls(f)
+			}
+		}
+	}
+	if state == unwind.FrameUnknown {
+		return nil
+	}
+	if len(stack) == 1 || !m.site(stack[1]).isCall {
+		if state == unwind.FrameCallers && (len(stack) == 1 || m.nowhere(stack[1])) && !m.outermost(stack[0]) {
+			return hopeless
+		}
+		return nil
+	}
+	leaf := m.session.store.Function(stack[0])
 	if leaf == nil {
-		return
+		return nil
 	}
-	state := m.frameState(k.leaf)
-	if k.ret == noLoc {
-		if state == unwind.FrameCallers && !outermost(leaf) {
-			p.verdict = unmended
-		}
-		return
-	}
-	call, ok := m.code.callAt(store.CallSite(k.ret))
+	c := m.site(stack[1])
 	switch {
-	case !ok && state == unwind.FrameCallers && store.Addr(k.ret).Image.Kind == image.Unknown:
-		p.verdict = unmended // the frame pointer led astray
-	case !ok || state == unwind.FrameUnknown:
-	case call.target != nil && state != unwind.FrameOwn:
-		m.between(p, call.target, leaf)
-		if state == unwind.FrameImplied && p.verdict == unmended {
-			p.verdict = whole
+	case state == unwind.FrameOwn:
+		if c.target == nil {
+			c.calls(leaf)
 		}
-	case call.target == nil && state == unwind.FrameOwn:
-		m.calledFrom(k.ret).add(leaf)
-	case call.target == nil && state == unwind.FrameCallers:
-		m.guess(p, k.ret, leaf)
+	case c.target != nil:
+		return m.between(c.target, leaf, state)
+	case state == unwind.FrameCallers:
+		return m.guess(c, stack[1], leaf)
 	}
-	p.turn = 0
-	if n := len(p.sites); n > 0 {
-		p.turn = turn % n
-	}
+	return nil
 }
 
 // between plans to put back a frame of caller, which was called where the
 // chain goes on, above leaf.
-func (m *mender) between(p *plan, caller, leaf *image.Function) {
-	if same(caller, leaf) || implements(leaf, caller) {
-		p.count = &m.direct
-		return // the chain is right; or the leaf called itself, which is not to be seen
+func (m *mender) between(caller, leaf *image.Function, state unwind.FrameState) *plan {
+	if caller == leaf {
+		m.direct++
+		return nil // the chain is right; or the leaf called itself, which is not to be seen
 	}
-	p.count = &m.elsewhere
-	paths := m.code.paths(caller, leaf)
-	if len(paths) == 0 {
-		p.verdict = unmended
-		if m.code.jumpsTo(caller, leaf) {
-			p.verdict = whole // the caller was left by the jump
+	k := planKey{caller: caller, leaf: leaf}
+	p := m.plans[k]
+	if p == nil {
+		p = m.newPlan(k)
+		switch {
+		case same(caller, leaf) || implements(leaf, caller):
+		default:
+			p.frames = m.code.paths(caller, leaf)
+			if len(p.frames) > 0 {
+				p.verdict = mended
+			} else if !m.code.jumpsTo(caller, leaf) { // a jump leaves the caller for good
+				p.verdict = unmended
+			}
 		}
-		return
 	}
-	p.verdict, p.sites = mended, paths
+	if p.verdict == whole {
+		m.direct++
+	} else {
+		m.elsewhere++
+	}
+	if p.verdict == unmended && state == unwind.FrameImplied {
+		return nil
+	}
+	return p
 }
 
 // guess plans for an indirect call by what it was seen to call: of the
 // functions that call leaf the one seen most often.
-func (m *mender) guess(p *plan, ret image.Loc, leaf *image.Function) {
-	c := m.calledFrom(ret)
-	p.from, p.entries = c, len(c.functions)
-	p.verdict = unmended
-	best := -1
+func (m *mender) guess(c *site, ret image.Loc, leaf *image.Function) *plan {
+	switch {
+	case m.direct >= m.elsewhere:
+		return nil
+	case c.many:
+		return hopeless
+	}
+	k := planKey{ret: ret, leaf: leaf}
+	p := m.plans[k]
+	if p != nil && p.targets == len(c.functions) {
+		return p
+	}
+	if p == nil {
+		p = m.newPlan(k)
+	}
+	p.verdict, p.targets = unmended, len(c.functions)
+	best := 0
 	for i, f := range c.functions {
-		if same(f, leaf) {
-			continue
-		}
-		if best < 0 || c.counts[i] > c.counts[best] {
-			if sites := m.code.paths(f, leaf); len(sites) > 0 {
-				best, p.verdict, p.sites = i, mended, sites
+		if c.counts[i] > best && !same(f, leaf) {
+			if frames := m.code.directPaths(f, leaf); len(frames) > 0 {
+				best, p.verdict, p.frames = c.counts[i], mended, frames
 			}
 		}
 	}
+	return p
 }
 
-// learn notes which function an indirect call calls: callee is a return
-// address in it, ret that of the call.
-func (m *mender) learn(callee, ret image.Loc) {
-	k := mendKey{callee, ret}
-	if _, ok := m.plans[k]; ok || len(m.plans) >= maxPlans {
-		return
+func (m *mender) newPlan(k planKey) *plan {
+	p := &plan{}
+	if len(m.plans) < maxPlans {
+		m.plans[k] = p
 	}
-	m.plans[k] = &plan{}
-	if call, ok := m.code.callAt(m.session.store.CallSite(ret)); !ok || call.target != nil {
-		return
-	}
-	if f := m.session.store.Function(callee); f != nil {
-		m.calledFrom(ret).add(f)
-	}
+	return p
 }
 
-// outermost reports whether nobody calls f.
-func outermost(f *image.Function) bool {
-	return f.System == "_start" || f.System == "_dl_start" || f.System == "" && f.Image.Kind != image.File
-}
-
-func (m *mender) calledFrom(ret image.Loc) *calledFrom {
-	c := m.targets[ret]
-	if c == nil {
-		c = &calledFrom{}
-		m.targets[ret] = c
+// site returns the call before a return address.
+func (m *mender) site(ret image.Loc) *site {
+	for int(ret) >= len(m.sites) {
+		m.sites = append(m.sites, make([]*site, m.session.store.NumLocs()-len(m.sites))...)
 	}
-	return c
+	if m.sites[ret] == nil {
+		c := &site{}
+		c.target, c.isCall = m.code.callAt(m.session.store.CallSite(ret))
+		m.sites[ret] = c
+	}
+	return m.sites[ret]
 }
 
-// frameState asks the call frame information of the leaf's image.
+// nowhere reports whether nothing is mapped at a return address.
+func (m *mender) nowhere(ret image.Loc) bool {
+	return m.session.store.Addr(ret).Image.Kind == image.Unknown
+}
+
+// outermost reports whether nobody calls the function a leaf is in.
+func (m *mender) outermost(leaf image.Loc) bool {
+	f := m.session.store.Function(leaf)
+	return f == nil || f.System == "_start" || f.System == "_dl_start"
+}
+
+// frameState asks the call frame information of the leaf's image, once.
 func (m *mender) frameState(leaf image.Loc) unwind.FrameState {
-	a := m.session.store.Addr(leaf)
-	mod := m.session.modules[a.Image]
-	if mod == nil {
-		if a.Image.Kind != image.File && a.Image.Kind != image.VDSO {
-			return unwind.FrameUnknown
-		}
-		mod = m.session.moduleOf(a.Image)
+	for n := len(m.leaves); int(leaf) >= n; n++ {
+		m.leaves = append(m.leaves, stateUnasked)
 	}
-	vaddr, ok := a.Image.Vaddr(a.Offset)
+	if m.leaves[leaf] == stateUnasked {
+		m.leaves[leaf] = m.askFrameState(m.session.store.Addr(leaf))
+	}
+	return m.leaves[leaf]
+}
+
+func (m *mender) askFrameState(leaf image.Addr) unwind.FrameState {
+	if leaf.Image.Kind != image.File && leaf.Image.Kind != image.VDSO {
+		return unwind.FrameUnknown
+	}
+	vaddr, ok := leaf.Image.Vaddr(leaf.Offset)
 	if !ok {
 		return unwind.FrameUnknown
 	}
-	return mod.FrameState(vaddr, m.session.source.Meta().Arch)
+	return m.session.moduleOf(leaf.Image).FrameState(vaddr, m.session.source.Meta().Arch)
 }

@@ -24,7 +24,7 @@ type body struct {
 // call is a call instruction of a function.
 type call struct {
 	next   uint64          // offset of the instruction behind, where the call returns to
-	target *image.Function // behind PLT stubs; nil for an indirect call
+	target *image.Function // behind PLT stubs; nil for an indirect call, or if it is no function
 }
 
 // Bounds on the code looked at: one function, all, and functions on the way
@@ -35,16 +35,17 @@ const (
 	maxVisits  = 64
 )
 
-// callAt decodes the call at an address. ok is false if there is none.
-func (x *codeIndex) callAt(at image.Addr) (c call, ok bool) {
+// callAt decodes the call at an address. It returns what that calls, nil for
+// an indirect call; ok is false if there is no call.
+func (x *codeIndex) callAt(at image.Addr) (target *image.Function, ok bool) {
 	if at.Image.Kind != image.File || !at.Image.X86() {
-		return c, false
+		return nil, false
 	}
 	in, err := x86.Decode(at.Image.Text(at.Offset, 15), at.Offset)
 	if err != nil || !in.IsCall() {
-		return c, false
+		return nil, false
 	}
-	return x.call(at.Image, &in), true
+	return x.call(at.Image, &in).target, true
 }
 
 func (x *codeIndex) call(im *image.Image, in *x86.Inst) call {
@@ -102,13 +103,28 @@ func (x *codeIndex) body(f *image.Function) *body {
 }
 
 // paths returns the return addresses, innermost first, that lie on the stack
-// between leaf and what caller was called by: those of the calls of caller
-// that reach leaf, by a jump if need be. If there are none, those of the
-// functions it jumps to; then those of functions it calls that call leaf; then
-// its indirect calls.
-func (x *codeIndex) paths(caller, leaf *image.Function) (all [][]image.Loc) {
+// between leaf and what caller was called by: directPaths, or if there are
+// none the indirect calls of caller.
+func (x *codeIndex) paths(caller, leaf *image.Function) [][]image.Loc {
+	all := x.directPaths(caller, leaf)
+	if len(all) > 0 {
+		return all
+	}
+	for _, c := range x.body(caller).calls {
+		if c.target == nil {
+			all = append(all, []image.Loc{x.ret(caller, c)})
+		}
+	}
+	return all
+}
+
+// directPaths are the calls of caller that reach leaf, by a jump if need be.
+// If there are none, those of the functions it jumps to; then those of
+// functions it calls.
+func (x *codeIndex) directPaths(caller, leaf *image.Function) [][]image.Loc {
 	b := x.body(caller)
-	if all = x.callsOf(nil, caller, leaf); len(all) > 0 {
+	all := x.callsOf(nil, caller, leaf)
+	if len(all) > 0 {
 		return all
 	}
 	for _, g := range b.jumps { // caller is gone, g stands in its place
@@ -120,14 +136,6 @@ func (x *codeIndex) paths(caller, leaf *image.Function) (all [][]image.Loc) {
 	for _, c := range b.calls[:min(len(b.calls), maxVisits)] {
 		if c.target != nil && c.target != caller {
 			all = x.callsOf(all, c.target, leaf, x.ret(caller, c))
-		}
-	}
-	if len(all) > 0 {
-		return all
-	}
-	for _, c := range b.calls {
-		if c.target == nil {
-			all = append(all, []image.Loc{x.ret(caller, c)})
 		}
 	}
 	return all
@@ -171,7 +179,7 @@ func (x *codeIndex) jumpsTo(f, leaf *image.Function) bool {
 }
 
 // same reports whether two functions are one: compilers put parts of a
-// function elsewhere (.cold, .part).
+// function elsewhere (.cold).
 func same(f, g *image.Function) bool {
 	if f == g {
 		return true
@@ -179,9 +187,9 @@ func same(f, g *image.Function) bool {
 	if f.Image != g.Image {
 		return false
 	}
-	a, _, ac := strings.Cut(f.System, ".cold")
-	b, _, bc := strings.Cut(g.System, ".cold")
-	return (ac || bc) && a == b && a != ""
+	a, coldA := strings.CutSuffix(f.System, ".cold")
+	b, coldB := strings.CutSuffix(g.System, ".cold")
+	return (coldA || coldB) && a == b && a != ""
 }
 
 // implements reports whether leaf can be what the dynamic linker chose for the
