@@ -67,6 +67,13 @@ func (s *Store) describe(im *Image) {
 		if k.ref&1 != 0 && offset > 0 {
 			offset--
 		}
+		if im.jit != nil && f != nil {
+			s.lines[l] = im.jit.position(f.Entry, offset)
+			if f.StartLine == 0 {
+				p := im.jit.position(f.Entry, f.Entry)
+				f.File, f.StartLine = p.file, p.line
+			}
+		}
 		if addr, ok := im.Vaddr(offset); ok {
 			locs = append(locs, addressed{Loc(l), addr})
 		}

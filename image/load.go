@@ -18,6 +18,7 @@ type Image struct {
 	file                *elfFile // code; nil if not found
 	debug               *elfFile // separate debug file, if any
 	symbols             *symtab  // nil if none
+	jit                 *jitCode // from a jitdump file
 	unnamed             *symtab  // functions known only from unwind tables
 	functions           map[*symbol]*Function
 	exports             map[string]uint64     // dynamic symbols by name: file offsets
@@ -71,7 +72,7 @@ func (im *Image) load() {
 	case Module:
 		im.loadModule()
 	case JIT:
-		im.symbols = im.store.perfMap(im.PID, im)
+		im.loadJIT()
 	case BPF:
 		im.loadBPF()
 	}

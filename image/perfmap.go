@@ -14,6 +14,16 @@ import (
 
 const maxMapLine = 64 << 10
 
+// loadJIT names the code of a JIT: from its dump, which knows lines, or else
+// from its map.
+func (im *Image) loadJIT() {
+	if im.jit = im.store.jitDump(im); im.jit != nil {
+		im.symbols = im.jit.symbols
+		return
+	}
+	im.symbols = im.store.perfMap(im.PID, im)
+}
+
 // perfMap returns the symbols of /tmp/perf-PID.map, read once. perf ignores a
 // map of another user when run as root; we read it as we read everything, as
 // hostile input, since all it can do is lie about names.
