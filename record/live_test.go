@@ -151,7 +151,6 @@ type recording struct {
 	mmaps     []*perfdata.Mmap
 	switches  int
 	lost      uint64
-	rounds    int
 	damage    string
 	unknown   uint64
 	malformed uint64
