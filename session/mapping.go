@@ -47,6 +47,7 @@ func (s *Session) userMapping(r *perfdata.Mmap) mapping {
 		m.obj = s.object(kind, r.Filename, id)
 	default:
 		m.obj = s.object(kind, r.Filename, id)
+		m.obj.process = r.MapPID
 	}
 	return m
 }
@@ -96,6 +97,7 @@ func (s *Session) imageOf(o *object) *image.Image {
 		o.key.BuildID = s.buildIDs.find(s.source.Meta(), o.key)
 	}
 	o.image = s.store.Image(o.key)
+	o.image.SetProcess(o.process)
 	return o.image
 }
 

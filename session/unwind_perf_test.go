@@ -38,6 +38,8 @@ var workloads = []workload{
 	{"guile", []string{"guile", "--no-auto-compile", "-s", "work.scm"}},
 	{"perl", []string{"perl", "work.pl"}},
 	{"sqlite3", []string{"sqlite3", ":memory:", "with recursive n(i) as (select 1 union all select i+1 from n where i<400000) select count(*), sum(i), group_concat(hex(i)) like '%99%' from n group by i%7"}},
+	{"bash", []string{"bash", "-c", "f() { if (($1 < 2)); then r=1; else f $(($1-1)); local a=$r; f $(($1-2)); r=$((a+r)); fi; }; f 18"}},
+	{"gcc", []string{"gcc", "-O2", "-c", "-o", "/dev/null", "work.c"}},
 	{"jq", []string{"jq", "-n", "[range(80000)|{a:.,b:(.%17|tostring)}]|group_by(.b)|map({k:.[0].b,n:length})"}},
 }
 
@@ -49,7 +51,10 @@ func workloadInputs(t *testing.T, dir string) {
 		x = x*1664525 + 1013904223
 		return x >> 8 % n
 	}
-	var text, xml, asm strings.Builder
+	var text, xml, asm, c strings.Builder
+	for i := range 250 {
+		fmt.Fprintf(&c, "int f%d(int *a, int n) { int s = %d; for (int i = 0; i < n; i++) { if (a[i] %% %d) s += a[i] * %d; else s ^= f%d(a + 1, i); switch (s & 7) { case 1: s += 3; break; case 5: s *= n; } } return s; }\n", i, random(99), 2+random(9), random(99), random(uint32(i+1)))
+	}
 	for range 200000 {
 		fmt.Fprintf(&text, "w%d lorem%d ipsum\n", random(5000), random(77))
 	}
@@ -63,7 +68,7 @@ func workloadInputs(t *testing.T, dir string) {
 		fmt.Fprintf(&asm, "f%d:\n mov rax, [rbx+rcx*4+%d]\n bump rdx, %d\n.l: cmp rax, rdi\n jne .l\n lea rsi, [rel f%d]\n ret\n", i, random(4096), random(100), random(uint32(i+1)))
 	}
 	files := map[string]string{
-		"text": text.String(), "library.xml": xml.String(), "code.asm": asm.String(),
+		"work.c": c.String(), "text": text.String(), "library.xml": xml.String(), "code.asm": asm.String(),
 		"pi.bc":   "define f(n) { if (n < 2) return n; return f(n-1) + f(n-2); }\nf(20)\nscale=900\n4*a(1)\nquit\n",
 		"loop.m4": "define(`fib', `ifelse(eval($1 < 2), 1, $1, `eval(fib(decr($1)) + fib(eval($1 - 2)))')')fib(19)\n",
 		"curves.ps": `/f { /n exch def 0 1 n { /i exch def newpath i 300 moveto i 2 mul i sin 100 mul 200 add 400 i 300 600 curveto stroke } for } def
@@ -175,6 +180,7 @@ type agreement struct {
 	samples, equal, longer, shorter, other int
 	frames, names                          int // in equal stacks: all, and those with perf's name
 	behindCalls                            int // of the stacks that differ: ours have nothing but return addresses behind calls
+	complete                               int // of these: ours end with the outermost frame
 	outcomes                               [unwind.NumOutcomes]uint64
 	differing                              []string
 	otherNames                             map[string]int
@@ -216,6 +222,9 @@ func compareUnwound(t *testing.T, data string) *agreement {
 		}
 		if soundStack(store, smp) {
 			a.behindCalls++
+			if smp.Outcome == unwind.EndOfStack {
+				a.complete++
+			}
 		}
 		a.differing = append(a.differing, fmt.Sprintf("%s: %v, equal up to %d of %d\n  ours %v\n  perf %v", key, smp.Outcome, i, len(want), ours[max(0, i-1):], want[max(0, i-1):]))
 	})
@@ -256,8 +265,8 @@ func (a *agreement) String() string {
 			o = append(o, fmt.Sprintf("%v %d", unwind.Outcome(i), n))
 		}
 	}
-	return fmt.Sprintf("%d samples, %.2f %% equal; %d longer, %d shorter, %d otherwise different (ours sound in %d); %d frames, %.2f %% named as by perf; %s",
-		a.samples, a.share(), a.longer, a.shorter, a.other, a.behindCalls, a.frames, 100*float64(a.names)/float64(max(1, a.frames)), strings.Join(o, ", "))
+	return fmt.Sprintf("%d samples, %.2f %% equal; %d longer, %d shorter, %d otherwise different (ours: %d sound, %d of them complete); %d frames, %.2f %% named as by perf; %s",
+		a.samples, a.share(), a.longer, a.shorter, a.other, a.behindCalls, a.complete, a.frames, 100*float64(a.names)/float64(max(1, a.frames)), strings.Join(o, ", "))
 }
 
 // TestUnwoundEqualsPerf compares two programs; with PERFCORRECT_LONG=1 all of
