@@ -5,7 +5,7 @@ FUZZTIME   ?= 10m
 PREFIX     ?= /usr/local
 
 .DEFAULT_GOAL = build
-.PHONY: build test check demo testdata accuracy accuracy-quick accuracy-live bench bench-data fuzz install uninstall clean help
+.PHONY: build test check demo testdata accuracy accuracy-quick accuracy-live bench bench-data unwinding fuzz install uninstall clean help
 
 ## build: the program, ./perfcorrect, without C libraries
 build:
@@ -65,6 +65,12 @@ bench-data:
 ## bench: time and memory beside perf and FlameGraph; writes docs/performance.md
 bench: build
 	scripts/bench
+
+## unwinding: compare stacks with perf script's and readelf's rules, on the programs of this system
+unwinding:
+	scripts/need perf:linux-perf gcc:gcc g++:g++ readelf:binutils
+	PERFCORRECT_LONG=1 go test -timeout 60m -v -run 'Everywhere|EverythingParses|ProgramsEqualPerf|UnwoundEqualsPerf|Mend' ./unwind ./session
+	scripts/unwinding-speed
 
 ## fuzz: run every fuzz target for FUZZTIME (10m)
 fuzz:
