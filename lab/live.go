@@ -82,7 +82,7 @@ func liveCommand(ctx context.Context, only string) error {
 // NAME.md and NAME.json; "" prints it.
 func runLive(ctx context.Context, dir, only, name string) error {
 	l := &live{
-		dir: dir, rates: []int{5000, 20000}, repeats: 3, methods: methods(), log: os.Stderr,
+		dir: dir, rates: []int{5000, 20000}, repeats: 3, methods: liveMethods(), log: os.Stderr,
 		sources: debianSources{dir: dir, log: os.Stderr},
 	}
 	if err := writeLiveInputs(l.inputs()); err != nil {
@@ -110,6 +110,16 @@ func runLive(ctx context.Context, dir, only, name string) error {
 		return l.markdown(os.Stdout)
 	}
 	return l.write(name)
+}
+
+// liveMethods are the methods of the other tables, those that need nothing
+// but callchains among them in any case.
+func liveMethods() []method {
+	ms := methods()
+	if !slices.ContainsFunc(ms, func(m method) bool { return m.use == "flow" }) {
+		ms = append(ms, method{name: "flow", use: "flow"})
+	}
+	return ms
 }
 
 func (l *live) inputs() string { return filepath.Join(l.dir, "inputs") }
