@@ -106,6 +106,9 @@ func dsoName(im *image.Image) string {
 	case image.Unknown:
 		return unknown
 	case image.JIT: // util/map.c, map__new
+		if name := im.Name(); !strings.HasPrefix(name, "perf-") {
+			return name
+		}
 		return "/tmp/perf-" + strconv.Itoa(int(im.PID)) + ".map"
 	case image.Module: // util/dso.c, __kmod_path__parse
 		if strings.HasPrefix(im.Path, "[") {

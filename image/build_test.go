@@ -73,6 +73,9 @@ func testStore(t testing.TB, opt Options) *Store {
 	if opt.DebugDirs == nil {
 		opt.DebugDirs = []string{t.TempDir()}
 	}
+	if opt.Debuginfod == "" {
+		opt.Debuginfod = "none"
+	}
 	s := NewStore(opt)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

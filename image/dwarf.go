@@ -155,6 +155,9 @@ func (im *Image) alternateDebug(e *elfFile) *debuginfo.Source {
 	}
 	d := im.openQuietly(append(paths, im.store.debugFiles(id)...), id)
 	if d == nil {
+		d = im.fetched(id, "debuginfo")
+	}
+	if d == nil {
 		im.problems = append(im.problems, Problem{Image: im, Path: name, Kind: Missing,
 			What: "no such file; some names of inlined functions are in it"})
 		return nil

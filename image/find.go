@@ -51,6 +51,9 @@ func (im *Image) loadFile() {
 	s := im.store
 	var paths []string
 	if strings.HasPrefix(im.Path, "/") {
+		if root := im.processRoot(); root != "" {
+			paths = append(paths, filepath.Join(root, im.Path))
+		}
 		paths = append(paths, filepath.Join(s.opt.Symfs, im.Path))
 	}
 	if im.BuildID != "" { // it tells whether these guesses are the file
@@ -64,15 +67,43 @@ func (im *Image) loadFile() {
 	}
 	im.file = im.openFirst(paths)
 	if im.file == nil && im.BuildID != "" {
+		if im.file = im.fetched(im.BuildID, "executable"); im.file != nil {
+			im.dropProblems()
+		}
+	}
+	if im.file == nil && im.BuildID != "" {
 		// A debug file alone has names, though no code.
 		im.debug = im.openQuietly(s.debugFiles(im.BuildID), im.BuildID)
+		if im.debug == nil {
+			im.debug = im.fetched(im.BuildID, "debuginfo")
+		}
 		if im.debug != nil {
 			im.dropProblems()
 		}
 	} else if im.file != nil {
-		im.debug = im.separateDebug()
+		if im.debug = im.separateDebug(); im.debug == nil && !im.file.complete() {
+			im.debug = im.fetched(im.file.buildID, "debuginfo")
+		}
 	}
 	im.readSymbols()
+}
+
+// processRoot is the root directory of a process that had the image mapped,
+// if that is another than ours and can be entered, else "".
+func (im *Image) processRoot() string {
+	if im.process == 0 || !im.store.opt.SameHost || im.store.opt.Symfs != "" {
+		return ""
+	}
+	root := filepath.Join(im.store.procDir, itoa(int(im.process)), "root")
+	theirs, err := os.Stat(root + "/")
+	if err != nil {
+		return ""
+	}
+	ours, err := os.Stat("/")
+	if err != nil || os.SameFile(theirs, ours) {
+		return ""
+	}
+	return root
 }
 
 // openFirst opens the first of several files that is an ELF file with the
@@ -157,7 +188,7 @@ func (im *Image) openQuietly(paths []string, id string) *elfFile {
 // directories).
 func (im *Image) separateDebug() *elfFile {
 	e, s := im.file, im.store
-	if e.f.Section(".debug_info") != nil && e.f.SectionByType(symtabSection) != nil {
+	if e.complete() {
 		return nil
 	}
 	if d := im.openQuietly(s.debugFiles(e.buildID), e.buildID); d != nil {
@@ -187,6 +218,11 @@ func (im *Image) separateDebug() *elfFile {
 		}
 	}
 	return nil
+}
+
+// complete says whether a file has symbols and DWARF of its own.
+func (e *elfFile) complete() bool {
+	return e.f.Section(".debug_info") != nil && e.f.SectionByType(symtabSection) != nil
 }
 
 // hasCRC says whether a file has the CRC-32 (IEEE) a debug link asks for.

@@ -190,3 +190,46 @@ func TestStripped(t *testing.T) {
 		t.Fatalf("nm shows %d of the 4 functions", found)
 	}
 }
+
+// TestContainer finds a file under the root of the process that had it
+// mapped, on the host of the recording only.
+func TestContainer(t *testing.T) {
+	inside := compile(t, "calls.c")
+	at := inMain(t, inside)
+	proc := t.TempDir()
+	install(t, inside, filepath.Join(proc, "77/root/app/program"))
+	for _, c := range []struct {
+		same    bool
+		process int32
+		want    string
+	}{{true, 77, "leaf"}, {false, 77, "none"}, {true, 78, "none"}, {true, 0, "none"}} {
+		s := testStore(t, Options{SameHost: c.same})
+		s.procDir = proc
+		k := Key{Path: "/app/program"}
+		s.Image(k).SetProcess(c.process)
+		if got := nameAt(s, k, at); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func TestNamesOfFilelessImages(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "tmp/perf-5.map"), []byte("1000 10 f\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := testStore(t, Options{Symfs: root})
+	for k, want := range map[Key]string{
+		{Kind: JIT, PID: 7, Path: "/memfd:doublemapper (deleted)"}: "memfd:doublemapper",
+		{Kind: JIT, PID: 7, Path: "/opt/app/lib.so (deleted)"}:     "lib.so",
+		{Kind: JIT, PID: 7, Path: "//anon"}:                        "perf-7.map",
+		{Kind: JIT, PID: 5, Path: "/memfd:v8 (deleted)"}:           "perf-5.map", // its code has names
+	} {
+		if got := s.Image(k).Name(); got != want {
+			t.Errorf("%+v is %s, want %s", k, got, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ type Image struct {
 	store *Store
 	id    uint32
 
+	process             int32 // one that had it mapped, 0 if not known
 	reloc               relocation
 	move                uint64 // what was added to link-time addresses of a Kernel
 	loaded, unwoundDone bool
@@ -43,10 +44,23 @@ func (im *Image) SetReference(symbol string, addr uint64) { im.reloc = relocatio
 // symbols in kallsyms are absolute.
 func (im *Image) SetLoadAddress(addr uint64) { im.reloc = relocation{"", addr} }
 
+// SetProcess says that a process had the image mapped. On the host of the
+// recording, while the process lives, its files are those of its root, which
+// in a container is another than ours.
+func (im *Image) SetProcess(pid int32) { im.process = pid }
+
+// HasSymbols says whether any function of the image is known by name.
+func (im *Image) HasSymbols() bool {
+	im.load()
+	return im.symbols != nil && len(im.symbols.all) > 0
+}
+
 // Name is what stands for the image in a frame without symbol: the last
 // element of its path ("libc.so.6", "[vdso]", "[kernel.kallsyms]").
 func (im *Image) Name() string {
 	switch {
+	case im.Kind == JIT && im.named() && !im.HasSymbols():
+		return path.Base(strings.TrimSuffix(im.Path, " (deleted)"))
 	case im.Kind == JIT:
 		return "perf-" + itoa(int(im.PID)) + ".map"
 	case im.Path == "":
@@ -55,6 +69,12 @@ func (im *Image) Name() string {
 		return im.Path
 	}
 	return path.Base(im.Path)
+}
+
+// named says whether memory without a file has a name that tells more than
+// the process it belongs to: that of a memfd, or of a file that is gone.
+func (im *Image) named() bool {
+	return strings.HasPrefix(im.Path, "/memfd:") || strings.HasPrefix(im.Path, "memfd:") || strings.HasSuffix(im.Path, " (deleted)")
 }
 
 func (im *Image) load() {

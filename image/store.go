@@ -16,6 +16,9 @@ type Options struct {
 	Kallsyms   string   // a kallsyms file to believe whatever its build ID
 	Vmlinux    string   // a kernel ELF to believe if its build ID is the recorded one
 	SameHost   bool     // the recording is known to be of this host and boot
+	// Debuginfod names servers to ask for files by build ID, separated by
+	// spaces; default $DEBUGINFOD_URLS, "none" for none.
+	Debuginfod string
 	NoDemangle bool
 	Names      NameForm // of C++ and Rust functions; default PerfNames
 	// MergeClones names the clones and parts compilers make of a function
@@ -34,15 +37,17 @@ type Store struct {
 	byKey  map[Key]*Image
 	locs   locTable
 
-	functions []*Function          // by Loc; nil not looked up yet, notFound none
-	sites     []uint64             // by Loc: offset of the call instruction plus one; 0 not looked up yet
-	lines     []position           // by Loc
-	inlined   []*debuginfo.Inlined // by Loc: the innermost call inlined there
-	files     openFiles
-	perfMaps  map[int32]*symtab // by process
-	kernel    *kernelSymbols    // kallsyms, once read
-	demangled map[string]string
-	plt       map[*Function]*Function
+	functions  []*Function          // by Loc; nil not looked up yet, notFound none
+	sites      []uint64             // by Loc: offset of the call instruction plus one; 0 not looked up yet
+	lines      []position           // by Loc
+	inlined    []*debuginfo.Inlined // by Loc: the innermost call inlined there
+	files      openFiles
+	debuginfod *debuginfod
+	procDir    string            // where processes are; tests have another
+	perfMaps   map[int32]*symtab // by process
+	kernel     *kernelSymbols    // kallsyms, once read
+	demangled  map[string]string
+	plt        map[*Function]*Function
 }
 
 // NewStore returns an empty Store.
@@ -58,11 +63,16 @@ func NewStore(opt Options) *Store {
 	if opt.DebugDirs == nil {
 		opt.DebugDirs = []string{"/usr/lib/debug"}
 	}
+	if opt.Debuginfod == "" {
+		opt.Debuginfod = os.Getenv("DEBUGINFOD_URLS")
+	}
 	return &Store{
-		opt:       opt,
-		byKey:     map[Key]*Image{},
-		perfMaps:  map[int32]*symtab{},
-		demangled: map[string]string{},
+		opt:        opt,
+		procDir:    "/proc",
+		debuginfod: newDebuginfod(opt.Debuginfod),
+		byKey:      map[Key]*Image{},
+		perfMaps:   map[int32]*symtab{},
+		demangled:  map[string]string{},
 	}
 }
 

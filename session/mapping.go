@@ -13,10 +13,11 @@ import (
 // in it is seen: most mapped objects are never executed, and in a pipe the
 // build ID may come after the mapping (perf inject -b).
 type object struct {
-	key    image.Key
-	image  *image.Image
-	module *unwind.Module // for unwinding, nil if there is no file
-	hasCFI bool           // module has been looked for
+	key     image.Key
+	image   *image.Image
+	process int32          // the last one that mapped it
+	module  *unwind.Module // for unwinding, nil if there is no file
+	hasCFI  bool           // module has been looked for
 }
 
 // fileKey identifies objects that are the same file.
