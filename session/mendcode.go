@@ -31,7 +31,7 @@ type call struct {
 // from a caller to the leaf.
 const (
 	maxBody    = 1 << 20
-	maxDecoded = 256 << 20
+	maxDecoded = 64 << 20
 	maxVisits  = 64
 )
 
