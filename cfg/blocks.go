@@ -156,7 +156,7 @@ func (g *Graph) dying(succs [][]int) []bool {
 		return dies
 	}
 	any, returns := leadsToExit(succs), leadsToExit(normal)
-	if !returns[g.Start] {
+	if g.Returns = returns[g.Start]; !g.Returns {
 		return dies
 	}
 	for i := range dies {

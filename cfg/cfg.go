@@ -34,6 +34,7 @@ type Graph struct {
 	// and the function is left elsewhere.
 	EntryClass int
 	Classes    int     // number of classes, of blocks and edges
+	Returns    bool    // some way through the function leads back to its caller
 	Doubts     []Doubt // why edges and classes may be wrong; empty if they are trusted
 }
 

@@ -51,6 +51,21 @@ func (e *flow) Result() *Result {
 	return r
 }
 
+// locations lists all that is on the stacks.
+func (e *flow) locations() (list []image.Loc) {
+	seen := map[image.Loc]bool{}
+	for i := range e.stacks.Len() {
+		st, _ := e.stacks.At(i)
+		for _, l := range st.Frames {
+			if !seen[l] {
+				seen[l] = true
+				list = append(list, l)
+			}
+		}
+	}
+	return list
+}
+
 type flowResult struct {
 	calls []float64
 	dcg   *graph.DCG
@@ -60,6 +75,7 @@ func (e *flow) estimate() *flowResult {
 	decode := e.opt.Meta == nil || isX86(e.opt.Meta.Arch)
 	c := newFlowCode(e.opt.Store, decode)
 	ev := newFlowEvidence(c)
+	c.prepare(e.locations())
 	for i := range e.stacks.Len() {
 		st, v := e.stacks.At(i)
 		ev.add(int32(i), st.Frames, v, float64(v.Samples))
@@ -70,6 +86,9 @@ func (e *flow) estimate() *flowResult {
 	}
 	m := newFlowModel(c, ev, t)
 	m.s.solve(t.rounds, t.steps)
+	if FlowDebug == 1 {
+		fmt.Printf("sigma %.3f ", m.s.sigma)
+	}
 	if FlowDebug != 0 {
 		m.debug()
 	}
@@ -95,6 +114,33 @@ func (m *flowModel) result(e *flow) *flowResult {
 }
 
 var _ = cfg.Graph{}
+
+func (m *flowModel) forces(v int32) {
+	s := m.s
+	s.linearize()
+	fmt.Printf("   var %d x %.5g g %.4g h %.4g info %.4g\n", v, math.Exp(s.x[v]), s.g[v], s.h[v], s.info[v])
+	for _, b := range s.bal {
+		show := b.sum == v
+		a := 1.0
+		for _, t := range s.terms[b.first:b.end] {
+			if t.v == v {
+				show, a = true, -t.a
+			}
+		}
+		if show {
+			fmt.Printf("     balance %d: rho %.4g r %.4g force %.4g\n", b.sum, b.rho, b.r, -a*b.rho*b.r)
+		}
+	}
+	for _, p := range s.share {
+		if p.part == v || p.whole == v {
+			f := p.m * p.t
+			if p.whole == v {
+				f = -f
+			}
+			fmt.Printf("     share %d of %d: n %g of %g m %.4g force %.4g\n", p.part, p.whole, p.n, p.of, p.m, f)
+		}
+	}
+}
 
 func (m *flowModel) debugFunc(f *flowFunc) {
 	if f == nil || f.g == nil {
@@ -154,6 +200,10 @@ func (m *flowModel) debug() {
 				fmt.Printf("   share %g of %g spread %g: now %g\n", p.n, p.of, p.spread, math.Exp(m.s.x[p.part]-m.s.x[p.whole]))
 			}
 		}
+		for v := k.v - 2; v < k.v+3 && k.v >= 2; v++ {
+			m.forces(v)
+		}
+		m.forces(k.callee.entry)
 		fmt.Println("  caller")
 		m.debugFunc(f)
 		fmt.Println("  callee")

@@ -7,6 +7,7 @@ import (
 	"github.com/perfcorrect/perfcorrect/cfg"
 	"github.com/perfcorrect/perfcorrect/graph"
 	"github.com/perfcorrect/perfcorrect/image"
+	"github.com/perfcorrect/perfcorrect/image/x86"
 )
 
 // flowCode is the code samples were taken in: functions, call sites, and what
@@ -20,6 +21,8 @@ type flowCode struct {
 	funcs map[*image.Function]*flowFunc
 	list  []*flowFunc
 	runs  int // of all functions
+
+	found *flowFinder // functions nothing else knows
 
 	sites  []flowSite
 	siteAt map[image.Addr]int32
@@ -64,6 +67,7 @@ type flowLoc struct {
 func newFlowCode(r graph.Resolver, decode bool) *flowCode {
 	return &flowCode{
 		store: r, decode: decode, images: map[*image.Image]*cfg.ImageCode{},
+		found: newFlowFinder(),
 		funcs: map[*image.Function]*flowFunc{}, siteAt: map[image.Addr]int32{}, locs: map[image.Loc]flowLoc{},
 	}
 }
@@ -152,7 +156,7 @@ func (c *flowCode) loc(l image.Loc) flowLoc {
 	}
 	a := c.store.Addr(l)
 	x := flowLoc{run: -1, site: -1, mode: a.Image != nil && (a.Image.Kind == image.Kernel || a.Image.Kind == image.Module || a.Image.Kind == image.BPF)}
-	fn := c.store.Function(l)
+	fn := c.covering(l)
 	if fn != nil && fn.Stub {
 		x.stub = fn
 		fn = c.store.ResolvePLT(fn)
@@ -167,6 +171,103 @@ func (c *flowCode) loc(l image.Loc) flowLoc {
 	}
 	c.locs[l] = x
 	return x
+}
+
+// back is how far before a location its function is looked up.
+func back(a image.Addr) uint64 {
+	if a.Return {
+		return 1
+	}
+	return 0
+}
+
+// prepare decodes the functions of all locations and what these call, so that
+// nothing known of code changes once samples are counted.
+func (c *flowCode) prepare(locs []image.Loc) {
+	if !c.decode {
+		return
+	}
+	for _, l := range locs {
+		a := c.store.CallSite(l)
+		if !c.store.Addr(l).Return || a.Image == nil || a.Image.Kind != image.File {
+			continue
+		}
+		in, err := x86.Decode(a.Image.Text(a.Offset, 15), a.Offset)
+		if err == nil && in.Control == x86.Call {
+			c.found.called(image.Addr{Image: a.Image, Offset: in.Target})
+		}
+	}
+	c.found.follow()
+	for _, l := range locs {
+		if fn := c.covering(l); fn != nil && fn.Stub {
+			fn = c.store.ResolvePLT(fn)
+			if fn != nil && !fn.Stub {
+				c.function(fn, true)
+			}
+		} else if fn != nil {
+			c.function(fn, true)
+		}
+	}
+	c.expand()
+	for range 3 {
+		if !c.endless() {
+			break
+		}
+	}
+}
+
+// covering returns the function at a location.
+func (c *flowCode) covering(l image.Loc) *image.Function {
+	fn := c.store.Function(l)
+	if fn == nil && c.decode {
+		a := c.store.Addr(l)
+		fn = c.found.function(a.Image, a.Offset-min(a.Offset, back(a)))
+	}
+	return fn
+}
+
+// expand decodes what the functions known so far call: a short callee may have
+// no samples at all.
+func (c *flowCode) expand() {
+	for i, n := 0, len(c.list); i < n; i++ {
+		f := c.list[i]
+		if f.g == nil {
+			continue
+		}
+		for _, call := range f.g.Calls {
+			if t, _ := c.target(f, call.Target); t != nil {
+				c.function(t.fn, true)
+			}
+		}
+	}
+}
+
+// endless finds functions that never return, which only their code shows, and
+// decodes anew what calls them. It reports whether there were any.
+func (c *flowCode) endless() bool {
+	found := map[*image.Image]map[uint64]bool{}
+	for _, f := range c.list {
+		if f.g == nil || f.g.Returns || !f.trusted {
+			continue
+		}
+		ic := c.image(f.fn.Image)
+		if ic.Ends == nil {
+			ic.Ends = map[uint64]bool{}
+		}
+		if !ic.Ends[f.g.Entry] {
+			ic.Ends[f.g.Entry] = true
+			if found[f.fn.Image] == nil {
+				found[f.fn.Image] = map[uint64]bool{}
+			}
+			found[f.fn.Image][f.g.Entry] = true
+		}
+	}
+	for _, f := range c.list {
+		if f.g != nil && slices.ContainsFunc(f.g.Calls, func(k cfg.Call) bool { return found[f.fn.Image][k.Target] && !k.NoReturn }) {
+			c.build(f)
+		}
+	}
+	return len(found) > 0
 }
 
 // site returns the number of the call at an address of function in.
@@ -200,6 +301,9 @@ func (c *flowCode) target(in *flowFunc, vaddr uint64) (f *flowFunc, stub *image.
 		return nil, nil
 	}
 	fn := im.FunctionAt(off)
+	if fn == nil {
+		fn = c.found.function(im, off)
+	}
 	if fn != nil && fn.Stub {
 		stub = fn
 		fn = c.store.ResolvePLT(fn)

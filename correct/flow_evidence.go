@@ -146,3 +146,8 @@ func (e *flowEvidence) walk(index int32, frames []image.Loc, leaf *flowLoc, v gr
 		f = s.in
 	}
 }
+
+// extend makes room for the runs of functions decoded since.
+func (e *flowEvidence) extend() {
+	e.runs = append(e.runs, make([]float64, max(0, e.c.runs-len(e.runs)))...)
+}

@@ -37,7 +37,10 @@ var defaultFlowTuning = flowTuning{sigma: 0.7, omega: 0.8, omegaPool: 0.05, prio
 
 func newFlowModel(c *flowCode, e *flowEvidence, t flowTuning) *flowModel {
 	m := &flowModel{c: c, e: e, s: &flowSystem{sigma: t.sigma, omega: t.omega}, opt: t}
-	m.expand()
+	m.allSites()
+	m.stubs()
+	m.e.extend()
+	m.learn()
 	m.variables()
 	m.sites()
 	m.calls()
@@ -46,37 +49,25 @@ func newFlowModel(c *flowCode, e *flowEvidence, t flowTuning) *flowModel {
 	return m
 }
 
-// expand decodes what sampled functions call, and makes their call sites
-// known: a short callee may have no samples at all.
-func (m *flowModel) expand() {
+// allSites makes the call sites of all functions known.
+func (m *flowModel) allSites() {
 	for i, n := 0, len(m.c.list); i < n; i++ {
 		f := m.c.list[i]
 		if f.g == nil {
 			continue
 		}
 		for _, call := range f.g.Calls {
-			if call.Tail {
-				if t, _ := m.c.target(f, call.Target); t != nil {
-					m.c.function(t.fn, true)
-				}
-				continue
-			}
-			a, ok := f.address(call.Site)
-			if !ok {
-				continue
-			}
-			s := m.c.site(a, f)
-			if t := m.c.sites[s].target; t != nil {
-				m.c.function(t.fn, true)
+			if a, ok := f.address(call.Site); ok && !call.Tail {
+				m.c.site(a, f)
 			}
 		}
 	}
-	m.e.runs = append(m.e.runs, make([]float64, max(0, m.c.runs-len(m.e.runs)))...)
 }
 
 // variables gives every function its variables and what its own code says.
 func (m *flowModel) variables() {
 	s := m.s
+	m.e.extend()
 	m.rate = 0.1
 	m.into = make([][]flowInflow, len(m.c.list))
 	m.slack = make([]int32, len(m.c.list))
@@ -181,7 +172,6 @@ func (m *flowModel) sites() {
 
 // calls decides which edges are calls and gives them variables.
 func (m *flowModel) calls() {
-	m.stubs()
 	bySite := map[int32][]int32{}
 	for i := range m.e.edges {
 		s := m.e.edges[i].site
@@ -239,8 +229,15 @@ func (m *flowModel) stubs() {
 			}
 		}
 		if most[id] > 0 {
-			m.move(int32(i), s.target, m.c.list[best[id]])
-			s.target = m.c.list[best[id]]
+			to := m.c.list[best[id]]
+			if s.target != nil {
+				to = m.c.function(beside(s.target.fn, to.fn), true)
+				if to.fn != m.c.list[best[id]].fn {
+					m.move(int32(i), m.c.list[best[id]], to)
+				}
+			}
+			m.move(int32(i), s.target, to)
+			s.target = to
 		}
 	}
 }

@@ -20,8 +20,8 @@ const maxFunction = 4 << 20
 // itself. On x86-64 instructions have no fixed length, so the function is
 // decoded from its entry, once; where the entry is not known, or data in
 // between derails the decoder, the bytes before the return address are
-// matched against the forms of a call; where there is no code at all, it is
-// the byte before the return address.
+// matched against the forms of a call; where there is no code at all, the
+// length of a call is guessed (callLength).
 func (s *Store) CallSite(l Loc) Addr {
 	if int(l) >= len(s.sites) {
 		s.sites = grow(s.sites, len(s.locs.keys))
@@ -43,7 +43,7 @@ func (im *Image) callBefore(ret uint64, f *Function) uint64 {
 		return 0
 	}
 	if im.file == nil {
-		return ret - 1
+		return ret - min(ret, im.store.callLength())
 	}
 	switch im.file.f.Machine {
 	case elf.EM_AARCH64:
@@ -65,6 +65,27 @@ func (im *Image) callBefore(ret uint64, f *Function) uint64 {
 		return ret - uint64(n)
 	}
 	return ret - 1
+}
+
+// callLength is how long a call is taken to be where there is no code to read,
+// above all in that of JIT compilers: 5 bytes on x86-64, a call with a 32-bit
+// displacement, which is what most of them are; 4 on AArch64, where all are.
+// The machine is that of the first file of the recording that was found; 1, an
+// address inside the call on any machine, if there is none.
+func (s *Store) callLength() uint64 {
+	for _, im := range s.images {
+		if im.file == nil {
+			continue
+		}
+		switch im.file.f.Machine {
+		case elf.EM_X86_64:
+			return 5
+		case elf.EM_AARCH64:
+			return 4
+		}
+		break
+	}
+	return 1
 }
 
 // isText says whether an offset is in executable bytes of the file.
