@@ -84,7 +84,7 @@ func (e *cbs) Add(s *session.Sample) {
 			continue
 		}
 		even := e.bursts%2 == 0
-		e.sums.add(id, 0, 1, 1, even)
+		e.sums.add(id, 0, 1, 1, even, false)
 		e.sums.cell++
 		skip = e.stride - 1
 		if taken++; taken == e.samples {

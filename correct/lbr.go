@@ -30,17 +30,22 @@ import (
 // importance sampling: Veach and Guibas, SIGGRAPH 1995; for m = 1 it is 1/mean
 // next gap, for m = k nearly 1/span of the stack). F is learnt from the inside
 // of all stacks, each with its current weight, in three rounds from 1/span: by
-// the newest three records, drawn towards the newest two, one and none by two
-// pseudo-observations each. The stack is divided into windows of eight.
+// the newest four records, drawn towards the newest three, two, one and none by
+// two pseudo-observations each. Stacks are divided into windows of 16 records,
+// or of half a stack if that is less.
 //
 // With a call counter, x is scaled so that the records of each stratum, some
 // consecutive samples of a thread, add up to the calls counted (a ratio
 // estimator: Cochran, Sampling Techniques, 1977, section 6.11); where the calls
 // of an interval are no more than the records of its stack, these are all of
-// them and each counts one (see stratum). Without a counter, x times the period
-// of the sample. Without cycle counts x is one over the calls in the stack,
-// and with a counter each stack has its own interval's calls to share: Lee's
-// weights, as in method lee.
+// them and each counts one (see stratum). A stratum has 16 samples, and 256
+// calls in their stacks: from 12 to 32 samples it makes no difference above
+// 0.1 points, nor did strata that end where the call density changes.
+// Without a counter, x times the period of the sample. Without cycle counts x
+// is one over the calls in the stack, and with a counter each stack has its own
+// interval's calls to share: Lee's weights, as in method lee.
+//
+// All branches of a stack are records, gaps and contexts; only calls count.
 //
 // If the samples are of an event that counts calls, ticks fall on calls with
 // equal probability and x is one over the calls in the stack.

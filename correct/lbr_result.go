@@ -40,12 +40,13 @@ func (e *lbr) dcg(res graph.Resolver) *graph.DCG {
 // stub and directly) are taken for independent.
 func (t *edgeSums) dcg(r *recordReader, to *targets, res graph.Resolver) *graph.DCG {
 	g := graph.NewDCG()
+	newest := t.newestShare()
 	for i := range t.edges {
 		e := &t.edges[i]
 		if e.records == 0 || e.calls == 0 {
 			continue
 		}
-		v := graph.EdgeValues{Samples: e.records, Calls: e.calls, Stderr: e.stderr()}
+		v := graph.EdgeValues{Samples: e.records, Calls: e.calls, Stderr: e.stderr(newest)}
 		edge, why, ok := to.edge(r, uint32(i), res)
 		if !ok {
 			g.Dropped[why].Samples += v.Samples

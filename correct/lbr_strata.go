@@ -140,12 +140,15 @@ func (w *weigher) emit(s *stackSample, known int, f factors, even bool) {
 		if known > 0 {
 			known--
 			exact = 1
+			if known == 0 { // whether the oldest is in the interval is not sure
+				w.sums.edges[id].vari++
+			}
 		}
 		half := f.odd * x
 		if even {
 			half = f.even * x
 		}
-		w.sums.add(id, exact, f.all*x, half, even)
+		w.sums.add(id, exact, f.all*x, half, even, j < w.ctx.window)
 	}
 	w.sums.cell += f.all * float64(s.weight)
 }

@@ -36,7 +36,10 @@ type edgeSum struct {
 	calls   float64
 	even    float64 // if there were only the even samples of each stratum,
 	odd     float64 // or the odd ones
+	newest  float64 // of estimated calls, those in the newest window of their stack
+	guessed float64 // estimated calls
 	vari    float64 // of calls
+	cells   int32   // with it
 	last    int32   // cell touched last, plus one; 0: none in this block
 	now     float64 // calls in it
 	before  float64 // calls in the one before
@@ -50,8 +53,12 @@ func (t *edgeSums) begin(types int) {
 }
 
 // add adds a record: exact calls, and estimated ones in all and in its half.
-func (t *edgeSums) add(id uint32, exact, calls, half float64, even bool) {
+func (t *edgeSums) add(id uint32, exact, calls, half float64, even, newest bool) {
 	e := &t.edges[id]
+	e.guessed += calls
+	if newest {
+		e.newest += calls
+	}
 	e.records++
 	e.calls += exact + calls
 	t.calls += exact + calls
@@ -65,6 +72,7 @@ func (t *edgeSums) add(id uint32, exact, calls, half float64, even bool) {
 	}
 	cell := int32(len(t.cells)) + 1
 	if e.last != cell {
+		e.cells++
 		t.advance(e, cell)
 	}
 	e.now += calls
@@ -127,6 +135,8 @@ func (t *edgeSums) merge(o *edgeSums, ids []uint32) {
 		e.calls += x.calls
 		e.even += x.even
 		e.odd += x.odd
+		e.newest += x.newest
+		e.guessed += x.guessed
 		e.vari += x.vari
 	}
 	t.calls += o.calls
@@ -138,7 +148,37 @@ func (t *edgeSums) grow(id uint32) {
 	}
 }
 
-// stderr of an edge's calls. The variance is between cells; one cell has none
-// to compare with, so a record has at least the error of one observation of
-// its weight.
-func (e *edgeSum) stderr() float64 { return math.Sqrt(e.vari) }
+// stderr is the standard error of an edge's calls. It has two parts: how they
+// scatter, with one more cell like those there were, for an edge seen in few
+// cells may have been missed in as many; and how far the newest window of the
+// stacks and the older ones disagree, which weigh the same calls by other
+// ticks: half of what is bias in either is bias in their sum. newest is the
+// share that the newest windows have of all.
+func (e *edgeSum) stderr(newest float64) float64 {
+	v := e.vari * (1 + 1/max(float64(e.cells), 1))
+	if newest > 0 && newest < 1 {
+		d := (e.newest/newest - (e.guessed-e.newest)/(1-newest)) / 2
+		v += d * d
+	}
+	m := modelError * e.calls
+	return math.Sqrt(v + m*m)
+}
+
+// modelError is what the rest of the bias comes to, as a share of the calls: on
+// the lab's tuning programs it makes 95 % intervals of edges seen ten times or
+// more hold the truth in about 95 %. It also covers the calls before the first
+// and after the last tick.
+const modelError = 0.01
+
+// newestShare is what the newest windows have of all estimated calls.
+func (t *edgeSums) newestShare() float64 {
+	var newest, all float64
+	for i := range t.edges {
+		newest += t.edges[i].newest
+		all += t.edges[i].guessed
+	}
+	if all == 0 {
+		return 0
+	}
+	return newest / all
+}

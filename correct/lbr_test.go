@@ -384,7 +384,7 @@ func TestStderrCovers(t *testing.T) {
 				continue
 			}
 			all++
-			if math.Abs(v.calls-p.truth[image.Loc(to)-2000]) <= 1.96*v.stderr() {
+			if math.Abs(v.calls-p.truth[image.Loc(to)-2000]) <= 1.96*v.stderr(e.sums.newestShare()) {
 				in++
 			}
 		}
