@@ -72,6 +72,10 @@ unwinding:
 	PERFCORRECT_LONG=1 go test -timeout 60m -v -run 'Everywhere|EverythingParses|ProgramsEqualPerf|UnwoundEqualsPerf|Mend' ./unwind ./session
 	scripts/unwinding-speed
 
+## record-bench: what recording costs beside perf record; writes docs/recording.md
+record-bench:
+	scripts/record-bench
+
 ## fuzz: run every fuzz target for FUZZTIME (10m)
 fuzz:
 	scripts/fuzz $(FUZZTIME)

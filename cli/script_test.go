@@ -9,10 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfcorrect/perfcorrect/record"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
+	if record.IsHelper() {
+		os.Exit(record.Helper())
+	}
 	testscript.Main(m, map[string]func(){
 		"perfcorrect": func() { os.Exit(Main(os.Args[1:], System())) },
 	})

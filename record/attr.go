@@ -39,7 +39,13 @@ func (p *planner) configure() error {
 func (p *planner) configureEvent(ev *Event, g Group, index int) error {
 	a := &ev.Attr
 	a.SampleType = commonFields
-	a.ReadFormat = perfdata.ReadID | perfdata.ReadTotalTimeEnabled | perfdata.ReadTotalTimeRunning
+	a.ReadFormat = perfdata.ReadID
+	if p.plan.PerCPU {
+		// Times show when counters had to take turns. Not of an event that counts
+		// a thread on one CPU only: while the thread runs on another it is
+		// enabled and does not run, which would look the same.
+		a.ReadFormat |= perfdata.ReadTotalTimeEnabled | perfdata.ReadTotalTimeRunning
+	}
 	if p.caps.Lost {
 		a.ReadFormat |= perfdata.ReadLost
 	}

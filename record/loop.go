@@ -69,6 +69,7 @@ func (r *recorder) loop(ctx context.Context, signals *signals, exited chan struc
 			return nil
 		case !deadline.IsZero() && !now.Before(deadline):
 			if exited != nil {
+				r.timeUp = true
 				signals.terminate()
 			}
 			return nil
@@ -183,7 +184,7 @@ func (r *recorder) lostAtTheEnd() {
 }
 
 // readLost reads an event's counter of lost records. The layout is that of
-// read_format (perf_event_open(2)): of a group the leader tells its members'.
+// read_format (perf_event_open(2)).
 func readLost(in *instance) uint64 {
 	var b [8 * (3 + 3*(maxProbes+8))]byte
 	n, err := unix.Read(in.fd, b[:])
@@ -196,10 +197,34 @@ func readLost(in *instance) uint64 {
 		}
 		return nativeU64(b[8*i:])
 	}
-	if in.event.Attr.ReadFormat&perfdata.ReadGroup == 0 {
-		return word(4) // value, enabled, running, id, lost
+	l := readLayout(in.event.Attr.ReadFormat)
+	return word(l.first + l.per - 1) // of a group the leader's
+}
+
+// counterLayout says where the counters stand in what is read of an event, in
+// words: the first, and how many each takes. Value, id, lost of a counter lie
+// together.
+type counterLayout struct{ first, per int }
+
+func readLayout(f perfdata.ReadFormat) counterLayout {
+	l := counterLayout{per: 1}
+	for _, bit := range []perfdata.ReadFormat{perfdata.ReadID, perfdata.ReadLost} {
+		if f&bit != 0 {
+			l.per++
+		}
 	}
-	return word(5) // nr, enabled, running, then value, id, lost of the leader
+	times := 0
+	for _, bit := range []perfdata.ReadFormat{perfdata.ReadTotalTimeEnabled, perfdata.ReadTotalTimeRunning} {
+		if f&bit != 0 {
+			times++
+		}
+	}
+	if f&perfdata.ReadGroup != 0 {
+		l.first = 1 + times // behind the number of counters and the times
+	} else {
+		l.per += times // value, times, id, lost
+	}
+	return l
 }
 
 // processOf is the process a thread belongs to, 0 if it has ended.

@@ -36,7 +36,7 @@ type Config struct {
 type Result struct {
 	Counts
 	Elapsed time.Duration
-	Status  int // of the command
+	Status  int // of the command; 0 if Duration ended it
 	Events  []*perfdata.Event
 }
 
@@ -60,6 +60,7 @@ type recorder struct {
 	filter   *filter           // nil keeps all
 	written  bool              // something since the last FINISHED_ROUND
 	state    *os.ProcessState
+	timeUp   bool // Duration has passed, and the command was told to end
 }
 
 // strategy acts while the recording runs: it changes periods, starts events.
@@ -305,7 +306,9 @@ func (r *recorder) run(ctx context.Context) (*Result, error) {
 	res := r.finish()
 	if exited != nil {
 		<-exited // the program may run on when nothing more can be written
-		res.Status = exitStatus(r.state)
+		if !r.timeUp {
+			res.Status = exitStatus(r.state)
+		}
 	}
 	res.Elapsed = time.Since(r.started)
 	if r.writeErr != nil {

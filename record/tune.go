@@ -202,18 +202,15 @@ func (l *layout) reads(rec []byte, at int, add func(uint64)) int {
 		}
 		return binary.NativeEndian.Uint64(rec[at+8*i:])
 	}
-	per := 2 // value, id
-	if l.attr.ReadFormat&perfdata.ReadLost != 0 {
-		per++
-	}
+	c := readLayout(l.attr.ReadFormat)
 	if l.attr.ReadFormat&perfdata.ReadGroup == 0 {
-		return at + 8*(per+2)
+		return at + 8*(c.first+c.per)
 	}
 	n := int(min(word(0), uint64(len(rec)/8)))
 	if l.counted && l.member < n {
-		add(word(3 + per*l.member))
+		add(word(c.first + c.per*l.member))
 	}
-	return at + 8*(3+per*n)
+	return at + 8*(c.first+c.per*n)
 }
 
 func popcount(m uint64) int {
