@@ -78,7 +78,7 @@ func TestFramesEqualTools(t *testing.T) {
 func compareFrames(t *testing.T, path, reference, tool string, ask func(*testing.T, string, []string) [][]toolFrame, tolerance float64) {
 	t.Helper()
 	s := testStore(t, Options{})
-	locs, vaddrs := addresses(t, s, s.Image(Key{Path: path}), 7)
+	locs, vaddrs := addresses(t, s, s.Image(Key{Path: path}), 17)
 	inlined, differ := 0, 0
 	for i, want := range ask(t, reference, vaddrs) {
 		if len(want) == 0 || want[0].name == "??" || strings.HasSuffix(want[len(want)-1].at, ":?") {
@@ -178,5 +178,23 @@ func TestScopes(t *testing.T) {
 		if !found {
 			t.Error("anon is not inlined anywhere")
 		}
+	}
+}
+
+// BenchmarkFrames finds the lines and inlined calls of addresses all over a
+// program of about 1 MB of debug information, from opening it on.
+func BenchmarkFrames(b *testing.B) {
+	path := compile(b, "inline.cc", "-g", "-static")
+	for b.Loop() {
+		s := NewStore(Options{BuildIDDir: "none", DebugDirs: []string{}, Debuginfod: "none"})
+		im := s.Image(Key{Path: path})
+		im.load()
+		for i := range im.symbols.all {
+			s.Loc(Addr{Image: im, Offset: im.symbols.all[i].start + 5})
+		}
+		for l := range Loc(s.NumLocs()) {
+			s.Frames(l)
+		}
+		s.Close()
 	}
 }
