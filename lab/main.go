@@ -23,6 +23,7 @@ func run() error {
 	quick := flag.Bool("quick", false, "two programs, one setting, one seed, and no files")
 	leeOnly := flag.Bool("lee", false, "only the experiments of Lee 2015, and no files")
 	only := flag.String("program", "", "run only this one")
+	seeds := flag.Int("seeds", 3, "record with this many different `N` seeds")
 	isLive := flag.Bool("live", false, "the live table: programs run natively; written to docs/accuracy-live unless -o says otherwise")
 	flag.Parse()
 
@@ -35,9 +36,12 @@ func run() error {
 	if *isLive {
 		return liveCommand(ctx, *only)
 	}
-	l := &lab{dir: work, settings: grid(), seeds: []uint64{1, 2, 3}, evidence: evidences(), log: os.Stderr}
+	l := &lab{dir: work, settings: grid(), evidence: evidences(), log: os.Stderr}
 	for _, e := range l.evidence {
 		l.methods = append(l.methods, e.methods...)
+	}
+	for i := range *seeds {
+		l.seeds = append(l.seeds, uint64(i+1))
 	}
 	ps := programs()
 	if *quick {

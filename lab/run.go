@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfcorrect/perfcorrect/accuracy"
 	"github.com/perfcorrect/perfcorrect/image"
@@ -58,8 +59,8 @@ type lab struct {
 	log      io.Writer
 }
 
-// run runs one program once, takes all recordings in that run, and scores
-// them. What it wrote is removed.
+// run runs one program once for each seed, takes all recordings of the seed in
+// that run, and scores them. What it wrote is removed.
 func (l *lab) run(ctx context.Context, p program) ([]score, error) {
 	inputs := filepath.Join(l.dir, "inputs")
 	args := slices.Clone(p.args)
@@ -69,6 +70,18 @@ func (l *lab) run(ctx context.Context, p program) ([]score, error) {
 		}
 		args[0] = filepath.Join(inputs, args[0])
 	}
+	var all []score
+	for _, seed := range l.seeds {
+		s, err := l.runSeed(ctx, p, args, inputs, seed)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		all = append(all, s...)
+	}
+	return all, nil
+}
+
+func (l *lab) runSeed(ctx context.Context, p program, args []string, inputs string, seed uint64) ([]score, error) {
 	out := filepath.Join(l.dir, "runs", strings.ReplaceAll(p.name, " ", "-"))
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, err
@@ -80,25 +93,26 @@ func (l *lab) run(ctx context.Context, p program) ([]score, error) {
 	}
 	var all []score
 	for _, s := range l.settings {
-		for _, seed := range l.seeds {
-			for _, e := range l.evidence {
-				r := recording(s, seed, out)
-				e.change(&r)
-				r.Output += "." + e.name
-				c.Recordings = append(c.Recordings, r)
-				all = append(all, score{Program: p.name, Tuning: p.tuning, Setting: s, Seed: seed})
-			}
+		for _, e := range l.evidence {
+			r := recording(s, seed, out)
+			e.change(&r)
+			r.Output += "." + e.name
+			c.Recordings = append(c.Recordings, r)
+			all = append(all, score{Program: p.name, Tuning: p.tuning, Setting: s, Seed: seed})
 		}
 	}
+	start := time.Now()
 	res, err := vpmu.Run(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.name, err)
+		return nil, err
 	}
 	if res.ExitCode != 0 {
-		return nil, fmt.Errorf("%s: exit status %d", p.name, res.ExitCode)
+		return nil, fmt.Errorf("exit status %d", res.ExitCode)
 	}
-	fmt.Fprintf(l.log, "%s: %d instructions, %d calls, %.1f s\n", p.name, res.Total.Instructions, res.Total.Calls, res.Elapsed.Seconds())
-	return l.scoreAll(c, all)
+	scores, err := l.scoreAll(c, all)
+	fmt.Fprintf(l.log, "%s, seed %d: %d instructions, %d calls; ran %.1f s, %.1f s in all\n",
+		p.name, seed, res.Total.Instructions, res.Total.Calls, res.Elapsed.Seconds(), time.Since(start).Seconds())
+	return scores, err
 }
 
 // recording is a setting before an evidence adds its own.
