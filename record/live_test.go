@@ -477,7 +477,7 @@ func TestRecordThreadAndDuration(t *testing.T) {
 func TestRecordSystemWide(t *testing.T) {
 	needRoot(t)
 	target := start(t, program(t, "calls"), "1000000000")
-	_, rec := record(t, Options{Target: Target{AllCPUs: true}, Duration: 500 * time.Millisecond})
+	_, rec := record(t, Options{Target: Target{AllCPUs: true}, Duration: 2 * time.Second})
 	pids := perSample(rec, func(s *perfdata.Sample) int32 { return s.PID })
 	if pids[int32(target.Process.Pid)] < 30 {
 		t.Errorf("%d samples of the busy program", pids[int32(target.Process.Pid)])

@@ -211,7 +211,8 @@ func (r *recorder) begin() error {
 	}
 	var err error
 	if r.writer, err = r.Output.writer(r.meta); err != nil {
-		return err
+		r.writeErr = err
+		return r.outputError()
 	}
 	if r.Plan.PerCPU || r.Target.NoFollow {
 		r.periods = map[uint64]uint64{}
@@ -394,12 +395,20 @@ func (r *recorder) outputError() error {
 	}
 	switch {
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT):
-		return &HintError{fmt.Errorf("%s is incomplete: no space left on the device after %s", name, megabytes(r.writer.Size())),
+		return &HintError{fmt.Errorf("%s is incomplete: no space left on the device after %s", name, megabytes(r.written())),
 			"what was written can be read; -z compresses, -F lowers the rate, -o writes elsewhere"}
 	case errors.Is(err, unix.EPIPE):
-		return fmt.Errorf("%s was closed by its reader after %s", name, megabytes(r.writer.Size()))
+		return fmt.Errorf("%s was closed by its reader after %s", name, megabytes(r.written()))
 	}
 	return fmt.Errorf("writing %s: %w", name, err)
+}
+
+// written is how many bytes the output has; none if not even the header went out.
+func (r *recorder) written() int64 {
+	if r.writer == nil {
+		return 0
+	}
+	return r.writer.Size()
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
