@@ -395,16 +395,16 @@ func (r *recorder) outputError() error {
 	}
 	switch {
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT):
-		return &HintError{fmt.Errorf("%s is incomplete: no space left on the device after %s", name, megabytes(r.written())),
+		return &HintError{fmt.Errorf("%s is incomplete: no space left on the device after %s", name, megabytes(r.outputSize())),
 			"what was written can be read; -z compresses, -F lowers the rate, -o writes elsewhere"}
 	case errors.Is(err, unix.EPIPE):
-		return fmt.Errorf("%s was closed by its reader after %s", name, megabytes(r.written()))
+		return fmt.Errorf("%s was closed by its reader after %s", name, megabytes(r.outputSize()))
 	}
 	return fmt.Errorf("writing %s: %w", name, err)
 }
 
-// written is how many bytes the output has; none if not even the header went out.
-func (r *recorder) written() int64 {
+// outputSize is how many bytes the output has; none if not even the header went out.
+func (r *recorder) outputSize() int64 {
 	if r.writer == nil {
 		return 0
 	}
