@@ -15,7 +15,7 @@ import (
 //  1. samples of an event that counts calls, if they show which call it was
 //     (a branch stack of calls, or a callchain): calls;
 //  2. branch stacks of calls: lbr;
-//  3. callchains and the code: flow;
+//  3. callchains and the code: flow (see flowInAuto);
 //  4. a call counter: density;
 //  5. none.
 //

@@ -29,7 +29,7 @@ import (
 // the places in the window, which is the balance heuristic of multiple
 // importance sampling: Veach and Guibas, SIGGRAPH 1995; for m = 1 it is 1/mean
 // next gap, for m = k nearly 1/span of the stack). F is learnt from the inside
-// of all stacks, each with its current weight, in three rounds from 1/span: by
+// of all stacks, each with its current weight, in two rounds from 1/span: by
 // the newest four records, drawn towards the newest three, two, one and none by
 // two pseudo-observations each. Stacks are divided into windows of 16 records,
 // or of half a stack if that is less.

@@ -5,7 +5,7 @@ import "slices"
 const (
 	maxWindow = 16 // records of a window, if stacks have twice as many
 	depth     = 4  // newest records that make a context
-	rounds    = 3
+	rounds    = 2
 	pseudo    = 2       // observations of the shorter context
 	maxNodes  = 1 << 18 // contexts that are told apart; what is new then counts for its shorter ones
 )

@@ -48,10 +48,10 @@ func (w *weigher) learn() {
 	for i := range b.samples {
 		s := &b.samples[i]
 		ids := b.ids[s.at : s.at+uint32(s.n)]
-		for j := range ids {
+		s.context = c.node(ids)
+		for j := c.window; j < len(ids); j++ {
 			w.nodes[int(s.at)+j] = c.node(ids[j:])
 		}
-		s.context = w.nodes[s.at]
 	}
 	w.spanWeights()
 	for r := range rounds {
@@ -114,10 +114,11 @@ func (w *weigher) observe() []gapStat {
 		for j := c.window; j < len(gaps); j++ {
 			g := &own[nodes[j]]
 			g.w += weight
+			next := gaps[j-c.window : j]
 			span := float32(0)
-			for k := range c.window {
-				span += gaps[j-1-k]
-				g.s[k] += weight * span
+			for k := range next {
+				span += weight * next[len(next)-1-k]
+				g.s[k&(maxWindow-1)] += span
 			}
 		}
 	}
