@@ -237,9 +237,13 @@ func (c *convert) write(ctx context.Context, e *env, write formats.Writer, res *
 	p.ThreadLabels = slices.Contains(c.labels, "thread")
 	if *c.graph == "dcg" {
 		p.DCG = res.DCG(c.store)
+		n, what := observations(p.DCG), "samples"
+		if n != res.Used {
+			what = "observations"
+		}
 		for reason, v := range p.DCG.Dropped {
 			if v.Samples > 0 {
-				e.warn("%s of %d samples gave no call edge: %v", share(uint64(v.Samples), uint64(res.Used)), res.Used, graph.Reason(reason))
+				e.warn("%s of %d %s gave no call edge: %v", share(uint64(v.Samples), uint64(n)), n, what, graph.Reason(reason))
 			}
 		}
 	}
@@ -254,6 +258,18 @@ func (c *convert) write(ctx context.Context, e *env, write formats.Writer, res *
 		e.say("wrote %s", name)
 	}
 	return nil
+}
+
+// observations counts what an estimator made a graph of: samples, or branch
+// records of calls.
+func observations(g *graph.DCG) (n int64) {
+	for _, v := range g.All() {
+		n += v.Samples
+	}
+	for _, v := range g.Dropped {
+		n += v.Samples
+	}
+	return n
 }
 
 // timeSpan is when the recordings were made.

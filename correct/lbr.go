@@ -155,6 +155,7 @@ func (e *lbr) Add(s *session.Sample) {
 		e.t.empty++
 		return
 	}
+	e.t.samples++
 	e.noteLeaf(s)
 	calls, ok := countedCalls(s.Interval, e.counters)
 	k := stackSample{stack: uint32(i), calls: -1, clock: float32(s.Period)}
