@@ -36,6 +36,9 @@ type Options struct {
 	// need it.
 	Store *image.Store
 
+	// Flow says how much of the method flow is used.
+	Flow FlowModel
+
 	// Of method density:
 
 	// CallEvent names the counter of calls (see CallEvent); "" recognises it.

@@ -1,31 +1,111 @@
 package correct
 
 import (
+	"errors"
 	"fmt"
-	"math"
 
-	"github.com/perfcorrect/perfcorrect/cfg"
 	"github.com/perfcorrect/perfcorrect/graph"
 	"github.com/perfcorrect/perfcorrect/image"
+	"github.com/perfcorrect/perfcorrect/perfdata"
 	"github.com/perfcorrect/perfcorrect/session"
 )
 
+// flow estimates calls from callchains and the code: how often code ran shows
+// in its samples, and the code tells what must have run equally often.
+//
+// Assumes: callchains have the caller of the leaf; a block of code gets
+// samples in proportion to how often it ran, to its instructions, and to a
+// cost of its own, lognormal with a spread that is learnt (flowModel.learn).
+//
+// Formula: unknown are how often every function was entered, every class of
+// control-equivalent blocks and edges ran, and every call was made. They are
+// tied by what holds in any program:
+//
+//	a block ran as often as its in-edges together, and as its out-edges;
+//	a function was entered as often as its call sites and tail calls together led there;
+//	a direct call was made as often as its block ran, an indirect one shares that among its callees.
+//
+// The estimate is what is most likely given the samples: n samples on a run of
+// s instructions that was executed x times are Poisson with mean x s k, and
+// log k is normal; and the shares that the ways into a function have of the
+// samples in code that each call runs exactly once (in the function or certainly
+// called below it) are their shares of the calls, whatever that code costs.
+// Other samples below a way count too, with a wide spread of their own.
+// Gauss-Newton steps in logarithms, each solved by conjugate gradients
+// (flow_solve.go).
+//
+// Standard errors come from draws of the posterior distribution in its normal
+// approximation (Papandreou and Yuille, "Gaussian Sampling by Local
+// Perturbations", NIPS 2010), as does the expected overlap.
+//
+// Source: flow constraints as in Lee et al., "Correcting the Dynamic Call Graph
+// Using Control-Flow Constraints", CC 2007, and Levin, Newman and Haber,
+// "Complementing Missing and Inaccurate Profiling Using a Minimum Cost
+// Circulation Algorithm", HiPEAC 2008; control equivalence as in Johnson,
+// Pearson and Pingali, "The Program Structure Tree", PLDI 1994. The likelihood is
+// this package's.
+//
+// Unit: calls, if the recording has a call counter, to which the total is
+// scaled, or the sampled event counts instructions. Otherwise calls if an
+// instruction took one unit of the event on average: the proportions are right.
+//
+// A stack's calls are those of its leaf edge, divided among the stacks with
+// that edge in proportion to their samples; what the leaf was entered by tail
+// calls is included, which the call graph leaves out. Edges that no sample
+// shows, which the code and the samples around it imply, are in the call graph
+// only.
+//
+// Wrong: for code that is not to be had (JIT compilers) and machines other than
+// x86-64, where a call is taken to cost the same everywhere; where the cost of
+// a block is far from others' and nothing else tells how often it ran, above all
+// for tiny functions called indirectly; and where callchains lack the callers
+// of leaves.
 type flow struct {
 	selection
-	opt Options
+	opt      Options
+	counters []*perfdata.Event
+	how      string // the call counter was recognised
+	calls    float64
+	counted  int64 // samples whose interval calls were counted in
 }
+
+// FlowModel says how much of the method flow is used; less than all serves to
+// show what each part is worth.
+type FlowModel uint8
+
+const (
+	FlowAll   FlowModel = iota
+	FlowEntry           // samples in the entry block, over its instructions
+	FlowTree            // class of the call site, and code certainly run once per call
+)
 
 func newFlow(opt Options) (*flow, error) {
 	if opt.Store == nil {
-		return nil, fmt.Errorf("method flow needs the code of the program")
+		return nil, errors.New("method flow needs the code of the program: no image store")
 	}
-	return &flow{selection: newSelection(opt, nil), opt: opt}, nil
+	var events []*perfdata.Event
+	if opt.Meta != nil {
+		events = opt.Meta.Events
+	}
+	counters, how, err := callEvents(events, opt.Meta, opt.CallEvent)
+	if err != nil && (opt.CallEvent != "" || !errors.Is(err, ErrNoCallEvent)) {
+		return nil, fmt.Errorf("method flow: %w", err)
+	}
+	return &flow{selection: newSelection(opt, counters), opt: opt, counters: counters, how: how}, nil
 }
 
 func (e *flow) Add(s *session.Sample) {
-	if e.take(s) != leave {
-		e.add(s, 0)
+	switch e.take(s) {
+	case leave:
+		return
+	case restart:
+		e.calls, e.counted = 0, 0
 	}
+	if n, ok := countedCalls(s.Interval, e.counters); ok {
+		e.calls += n
+		e.counted++
+	}
+	e.add(s, 0)
 }
 
 func (e *flow) Merge(o Estimator) error {
@@ -33,22 +113,72 @@ func (e *flow) Merge(o Estimator) error {
 	if !ok {
 		return fmt.Errorf("cannot merge method %T into flow", o)
 	}
-	if e.merge(&x.selection) != leave {
-		e.stacks.Merge(x.stacks)
+	switch e.merge(&x.selection) {
+	case leave:
+		return nil
+	case restart:
+		e.calls, e.counted = 0, 0
 	}
+	e.stacks.Merge(x.stacks)
+	e.calls += x.calls
+	e.counted += x.counted
 	return nil
 }
 
 func (e *flow) Result() *Result {
 	r := e.result("flow")
-	f := e.estimate()
+	f := e.estimate(defaultFlowTuning)
 	r.Stacks = e.stacks.Map(func(i int, v graph.Values) graph.Values {
-		v.Calls = f.calls[i]
+		v.Calls = f.stacks[i]
 		return v
 	})
 	r.DCG = func(graph.Resolver) *graph.DCG { return f.dcg }
-	r.Summary = fmt.Sprintf("flow: %d samples of %s", r.Used, eventName(r.Event))
+	r.Overlap, r.EffectiveSamples = f.overlap, f.effective
+	r.Summary = fmt.Sprintf("flow: %d samples of %s, control flow of %d functions (%d not trusted), spread of costs %.2f",
+		r.Used, eventName(r.Event), f.functions, f.untrusted, f.sigma)
+	if e.counted > 0 {
+		r.Summary += fmt.Sprintf(", total of %s", e.how)
+	}
+	if f.noCode > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%.1f %% of samples are in code that could not be read: calls there are guessed from time", 100*f.noCode))
+	}
 	return r
+}
+
+// estimate runs the whole method.
+func (e *flow) estimate(t flowTuning) *flowResult {
+	c := newFlowCode(e.opt.Store, e.opt.Meta == nil || isX86(e.opt.Meta.Arch))
+	c.prepare(e.locations())
+	ev := newFlowEvidence(c)
+	mean := e.period / float64(max(1, e.used))
+	for i := range e.stacks.Len() {
+		st, v := e.stacks.At(i)
+		w := float64(v.Samples)
+		if mean > 0 {
+			w = v.Event / mean
+		}
+		ev.add(int32(i), st.Frames, v, w)
+	}
+	m := newFlowModel(c, ev, t)
+	var r *flowResult
+	switch e.opt.Flow {
+	case FlowEntry, FlowTree:
+		r = m.simple(e.opt.Flow)
+	default:
+		m.s.solve(t.rounds, t.steps)
+		r = m.result()
+	}
+	r.scale(e.total(r, mean))
+	r.share(e, m)
+	return r
+}
+
+// total returns the number of calls all edges together are to have.
+func (e *flow) total(r *flowResult, period float64) float64 {
+	if e.counted > 0 && e.calls > 0 {
+		return e.calls * float64(e.used) / float64(e.counted)
+	}
+	return r.sum() * max(period, 1)
 }
 
 // locations lists all that is on the stacks.
@@ -65,157 +195,3 @@ func (e *flow) locations() (list []image.Loc) {
 	}
 	return list
 }
-
-type flowResult struct {
-	calls []float64
-	dcg   *graph.DCG
-}
-
-func (e *flow) estimate() *flowResult {
-	decode := e.opt.Meta == nil || isX86(e.opt.Meta.Arch)
-	c := newFlowCode(e.opt.Store, decode)
-	ev := newFlowEvidence(c)
-	c.prepare(e.locations())
-	for i := range e.stacks.Len() {
-		st, v := e.stacks.At(i)
-		ev.add(int32(i), st.Frames, v, float64(v.Samples))
-	}
-	t := defaultFlowTuning
-	if FlowTune != nil {
-		FlowTune(&t.sigma, &t.omega, &t.omegaPool, &t.prior, &t.rounds, &t.steps)
-	}
-	m := newFlowModel(c, ev, t)
-	m.s.solve(t.rounds, t.steps)
-	if FlowDebug == 1 {
-		fmt.Printf("sigma %.3f ", m.s.sigma)
-	}
-	if FlowDebug != 0 {
-		m.debug()
-	}
-	return m.result(e)
-}
-
-// FlowTune is for experiments.
-var FlowTune func(sigma, omega, omegaPool, prior *float64, rounds, steps *int)
-
-func (m *flowModel) result(e *flow) *flowResult {
-	r := &flowResult{dcg: graph.NewDCG(), calls: make([]float64, e.stacks.Len())}
-	for i := range m.e.edges {
-		k := &m.e.edges[i]
-		if k.v < 0 {
-			continue
-		}
-		s := &m.c.sites[k.site]
-		n := math.Exp(m.s.x[k.v])
-		r.dcg.Add(graph.Edge{Site: s.addr, Callee: image.Addr{Image: k.callee.fn.Image, Offset: k.callee.fn.Entry}},
-			graph.EdgeValues{Samples: k.raw, Calls: n})
-	}
-	return r
-}
-
-var _ = cfg.Graph{}
-
-func (m *flowModel) forces(v int32) {
-	s := m.s
-	s.linearize()
-	fmt.Printf("   var %d x %.5g g %.4g h %.4g info %.4g\n", v, math.Exp(s.x[v]), s.g[v], s.h[v], s.info[v])
-	for _, b := range s.bal {
-		show := b.sum == v
-		a := 1.0
-		for _, t := range s.terms[b.first:b.end] {
-			if t.v == v {
-				show, a = true, -t.a
-			}
-		}
-		if show {
-			fmt.Printf("     balance %d: rho %.4g r %.4g force %.4g\n", b.sum, b.rho, b.r, -a*b.rho*b.r)
-		}
-	}
-	for _, p := range s.share {
-		if p.part == v || p.whole == v {
-			f := p.m * p.t
-			if p.whole == v {
-				f = -f
-			}
-			fmt.Printf("     share %d of %d: n %g of %g m %.4g force %.4g\n", p.part, p.whole, p.n, p.of, p.m, f)
-		}
-	}
-}
-
-func (m *flowModel) debugFunc(f *flowFunc) {
-	if f == nil || f.g == nil {
-		return
-	}
-	for i, r := range f.g.Runs {
-		v := f.blockVar(r.Block)
-		n := m.e.runs[int(f.firstRun)+i]
-		x := math.Exp(m.s.x[v])
-		mu, h := cost(n, x*float64(r.Insts), m.s.sigma)
-		b := f.g.Blocks[r.Block]
-		if math.Abs(n-mu) > 0.5 {
-			fmt.Printf("   %x-%x block %d class %d insts %d rep %v n %g x %.4g mu0 %.4g score %.3g h %.3g reached %v dies %v\n", r.Start, r.End, r.Block, v, r.Insts, r.Repeats, n, x, x*float64(r.Insts), n-mu, h, b.Reached, b.Dies)
-		}
-	}
-}
-
-// FlowDebug is for experiments.
-var FlowDebug uint64
-
-func (m *flowModel) debug() {
-	for i := range m.e.edges {
-		k := &m.e.edges[i]
-		s := &m.c.sites[k.site]
-		if s.addr.Offset != FlowDebug {
-			continue
-		}
-		f := s.in
-		fmt.Printf("site %x -> %x %s leaf %g pool %g entry %g other %g v %d tail %v", s.addr.Offset, k.callee.fn.Entry, k.callee.fn.Name, k.leaf, k.pool, k.entry, k.other, k.v, k.tail)
-		if k.v >= 0 {
-			fmt.Printf(" x %g E_callee %g slack %g", math.Exp(m.s.x[k.v]), math.Exp(m.s.x[k.callee.entry]), math.Exp(m.s.x[m.slack[k.callee.id]]))
-		}
-		if f != nil && f.g != nil {
-			fmt.Printf("\n   in %x trusted %v doubts %v samples %g E %g slack %g", f.fn.Entry, f.trusted, f.g.Doubts, f.sampled, math.Exp(m.s.x[f.entry]), math.Exp(m.s.x[m.slack[f.id]]))
-		}
-		fmt.Println()
-		for _, r := range m.s.runs {
-			if r.v == k.v && false {
-				fmt.Printf("   run n %g size %g\n", r.n, r.s)
-			}
-		}
-		for _, b := range m.s.bal {
-			show := b.sum == k.v
-			for _, t := range m.s.terms[b.first:b.end] {
-				show = show || t.v == k.v
-			}
-			if show && false {
-				fmt.Printf("   balance %d %.4g =", b.sum, math.Exp(m.s.x[b.sum]))
-				for _, t := range m.s.terms[b.first:b.end] {
-					fmt.Printf(" %d %.4g", t.v, math.Exp(m.s.x[t.v]))
-				}
-				fmt.Println()
-			}
-		}
-		for _, p := range m.s.share {
-			if p.part == k.v {
-				fmt.Printf("   share %g of %g spread %g: now %g\n", p.n, p.of, p.spread, math.Exp(m.s.x[p.part]-m.s.x[p.whole]))
-			}
-		}
-		for v := k.v - 2; v < k.v+3 && k.v >= 2; v++ {
-			m.forces(v)
-		}
-		m.forces(k.callee.entry)
-		fmt.Println("  caller")
-		m.debugFunc(f)
-		fmt.Println("  callee")
-		m.debugFunc(k.callee)
-		if k.callee.g != nil {
-			for _, r := range m.s.runs {
-				if false {
-					fmt.Printf("   callee entry run n %g size %g\n", r.n, r.s)
-				}
-			}
-		}
-	}
-}
-
-func SetFloor(f float64) { flowFloor = f }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-
-	"github.com/perfcorrect/perfcorrect/cfg"
 )
 
 // flowModel ties the evidence together.
@@ -30,13 +28,13 @@ type flowInflow struct {
 type flowTuning struct {
 	sigma, omega, omegaPool float64
 	prior                   float64 // weight of branch priors
-	rounds, steps           int
+	rounds, steps, draws    int
 }
 
-var defaultFlowTuning = flowTuning{sigma: 0.7, omega: 0.8, omegaPool: 0.05, prior: 0.2, rounds: 20, steps: 40}
+var defaultFlowTuning = flowTuning{sigma: 0.7, omega: 0.8, omegaPool: 0.05, prior: 0.003, rounds: 30, steps: 60, draws: 16}
 
 func newFlowModel(c *flowCode, e *flowEvidence, t flowTuning) *flowModel {
-	m := &flowModel{c: c, e: e, s: &flowSystem{sigma: t.sigma, omega: t.omega}, opt: t}
+	m := &flowModel{c: c, e: e, s: &flowSystem{sigma: t.sigma}, opt: t}
 	m.allSites()
 	m.stubs()
 	m.e.extend()
@@ -85,7 +83,7 @@ func (m *flowModel) variables() {
 
 func (m *flowModel) guess(n, size float64) float64 { return (n + flowFloor) / (size + 1) }
 
-var flowFloor = 0.3
+const flowFloor = 0.01
 
 func (m *flowModel) ownCode(f *flowFunc) {
 	s, g := m.s, f.g
@@ -409,5 +407,3 @@ func (m *flowModel) enter(f *flowFunc, in []flowInflow, lost flowInflow) {
 		}
 	}
 }
-
-var _ = cfg.Graph{}

@@ -1,6 +1,9 @@
 package correct
 
-import "math"
+import (
+	"math"
+	"math/rand/v2"
+)
 
 // flowSystem is a model of how often things happened: variables, all positive,
 // and what is known of them. It is solved for the most likely values.
@@ -13,8 +16,7 @@ import "math"
 //     with log-sd sigma (runs);
 //   - balances: one variable is the sum of others (balance);
 //   - shares: of the samples that entries of a function cause, so many were
-//     caused by this one (share);
-//   - priors: two variables have about this ratio (prior).
+//     caused by this one (share).
 type flowSystem struct {
 	x     []float64 // log of the variable
 	dev   []float64 // of the latest round
@@ -22,12 +24,12 @@ type flowSystem struct {
 	bal   []flowBalance
 	terms []flowTerm // of all balances
 	share []flowShare
-	prior []flowPrior
 
 	g, h  []float64 // gradient and weight of runs, by variable
 	info  []float64 // weight of all that is known of a variable, but balances
-	sigma float64
-	omega float64
+	diag  []float64
+	sigma float64 // log-sd of the cost of runs
+	cg    *conjugate
 }
 
 type flowRun struct {
@@ -52,12 +54,6 @@ type flowShare struct {
 	n, of       float64
 	spread      float64 // log-sd of samples per entry
 	m, t        float64
-}
-
-type flowPrior struct {
-	a, b int32
-	r    float64 // log of a/b
-	w, t float64
 }
 
 func (s *flowSystem) add(x float64) int32 {
@@ -134,18 +130,11 @@ func (s *flowSystem) linearize() {
 			sum += t.a
 			most = max(most, s.info[t.v])
 		}
-		total := math.Exp(s.x[b.sum])
-		mid := math.Sqrt(sum * total)
 		for k := b.first; k < b.end; k++ {
 			s.terms[k].a /= sum
 		}
-		_ = mid
-		b.r = math.Log(total / sum)
+		b.r = s.x[b.sum] - math.Log(sum)
 		b.rho = 0.01 + 10*most
-	}
-	for i := range s.prior {
-		p := &s.prior[i]
-		p.t = p.r - (s.x[p.a] - s.x[p.b])
 	}
 }
 
@@ -173,12 +162,6 @@ func (s *flowSystem) apply(d, out []float64) {
 		out[p.part] += e
 		out[p.whole] -= e
 	}
-	for i := range s.prior {
-		p := &s.prior[i]
-		e := p.w * (d[p.a] - d[p.b])
-		out[p.a] += e
-		out[p.b] -= e
-	}
 }
 
 // rhs and diag of the linearised model.
@@ -203,62 +186,118 @@ func (s *flowSystem) rhs(b, diag []float64) {
 		diag[p.part] += p.m
 		diag[p.whole] += p.m
 	}
-	for i := range s.prior {
-		p := &s.prior[i]
-		b[p.a] += p.w * p.t
-		b[p.b] -= p.w * p.t
-		diag[p.a] += p.w
-		diag[p.b] += p.w
-	}
 }
 
-// solve runs Gauss-Newton rounds, each solved by conjugate gradients with the
-// diagonal as preconditioner.
+// solve runs Gauss-Newton rounds, each solved by conjugate gradients.
 func (s *flowSystem) solve(rounds, steps int) {
 	n := len(s.x)
 	s.g, s.h, s.dev, s.info = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	s.cg = newConjugate(n)
 	b, diag := make([]float64, n), make([]float64, n)
-	r, z, p, q := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	for range rounds {
 		s.linearize()
 		s.rhs(b, diag)
-		clear(s.dev)
-		copy(r, b)
-		rz := 0.0
-		for i := range r {
-			z[i] = r[i] / diag[i]
-			rz += r[i] * z[i]
-		}
-		copy(p, z)
-		start := rz
-		for range steps {
-			s.apply(p, q)
-			pq := 0.0
-			for i := range p {
-				pq += p[i] * q[i]
-			}
-			if pq <= 0 {
-				break
-			}
-			a := rz / pq
-			next := 0.0
-			for i := range p {
-				s.dev[i] += a * p[i]
-				r[i] -= a * q[i]
-				z[i] = r[i] / diag[i]
-				next += r[i] * z[i]
-			}
-			if next < 1e-8*start {
-				break
-			}
-			beta := next / rz
-			rz = next
-			for i := range p {
-				p[i] = z[i] + beta*p[i]
-			}
-		}
+		s.cg.solve(s.apply, b, diag, s.dev, steps, 1e-8)
+		most := 0.0
 		for i, d := range s.dev {
-			s.x[i] = max(s.x[i]+max(min(d, 1.2), -1.2), -30)
+			if d = max(min(d, farStep), -farStep); s.info[i] > 0.5 {
+				most = max(most, math.Abs(d))
+			}
+			s.x[i] = max(s.x[i]+d, lowest)
+		}
+		if most < 0.005 {
+			break
+		}
+	}
+	s.linearize()
+	s.diag = diag
+	s.rhs(b, s.diag)
+}
+
+const (
+	farStep = 1.2 // a step's length in logarithms at most, for the model is linear only near
+	lowest  = -30 // of a logarithm: never executed
+)
+
+// draw returns samples of the posterior distribution about the solution, as
+// deviations of logarithms: the minimum of the linearised model is found for
+// observations, balances and shares that are each displaced by as much as they
+// scatter.
+func (s *flowSystem) draw(n int) [][]float32 {
+	random := rand.New(rand.NewPCG(1, 2)) // the same in every run
+	b, z := make([]float64, len(s.x)), make([]float64, len(s.x))
+	var draws [][]float32
+	for range n {
+		for i := range b {
+			b[i] = math.Sqrt(s.h[i]) * random.NormFloat64()
+		}
+		for i := range s.bal {
+			q := &s.bal[i]
+			e := math.Sqrt(q.rho) * random.NormFloat64()
+			b[q.sum] += e
+			for _, t := range s.terms[q.first:q.end] {
+				b[t.v] -= t.a * e
+			}
+		}
+		for i := range s.share {
+			p := &s.share[i]
+			e := math.Sqrt(p.m) * random.NormFloat64()
+			b[p.part] += e
+			b[p.whole] -= e
+		}
+		s.cg.solve(s.apply, b, s.diag, z, 100, 1e-5)
+		d := make([]float32, len(z))
+		for i := range z {
+			d[i] = float32(z[i])
+		}
+		draws = append(draws, d)
+	}
+	return draws
+}
+
+// conjugate has the vectors of the method of conjugate gradients with a
+// diagonal preconditioner (Golub and Van Loan, algorithm 11.5.1).
+type conjugate struct{ r, z, p, q []float64 }
+
+func newConjugate(n int) *conjugate {
+	return &conjugate{make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)}
+}
+
+// solve sets x to an approximate solution of A x = b.
+func (c *conjugate) solve(apply func(d, out []float64), b, diag, x []float64, steps int, precision float64) {
+	r, z, p, q := c.r, c.z, c.p, c.q
+	clear(x)
+	copy(r, b)
+	rz := 0.0
+	for i := range r {
+		z[i] = r[i] / diag[i]
+		rz += r[i] * z[i]
+	}
+	copy(p, z)
+	start := rz
+	for range steps {
+		apply(p, q)
+		pq := 0.0
+		for i := range p {
+			pq += p[i] * q[i]
+		}
+		if !(pq > 0) {
+			return
+		}
+		a, next := rz/pq, 0.0
+		for i := range p {
+			x[i] += a * p[i]
+			r[i] -= a * q[i]
+			z[i] = r[i] / diag[i]
+			next += r[i] * z[i]
+		}
+		if next < precision*start {
+			return
+		}
+		beta := next / rz
+		rz = next
+		for i := range p {
+			p[i] = z[i] + beta*p[i]
 		}
 	}
 }
