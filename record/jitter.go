@@ -22,7 +22,9 @@ import (
 //
 // The rates, not the periods, are drawn evenly: the kernel's timers keep
 // showing the period they were opened with (hw.last_period is not set by
-// __perf_event_period), and so their sum over time stays right.
+// __perf_event_period), and so their sum over time stays right. Each step away
+// from the rate asked for is followed by one as far to the other side, so that
+// this holds soon.
 //
 // An inherited instance keeps the period its thread was born with: one drawn
 // at another time, so that threads differ. It is the first thread whose rate
@@ -32,6 +34,7 @@ type jitter struct {
 	share float64
 	r     *recorder
 	in    []*instance
+	away  []away // by instance
 	at    time.Time
 	turn  int // where the next change begins
 	rng   *rand.Rand
@@ -44,6 +47,7 @@ const (
 
 func (j *jitter) begin(r *recorder) error {
 	j.r, j.in = r, r.clocks()
+	j.away = make([]away, len(j.in))
 	j.rng = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	return nil
 }
@@ -68,11 +72,21 @@ func (j *jitter) after(now time.Time) error {
 	j.at = now.Add(jitterEvery)
 	for range min(len(j.in), jitterBatch) {
 		j.turn = (j.turn + 1) % len(j.in)
-		in := j.in[j.turn]
-		scale := 1 + j.share*(2*j.rng.Float64()-1)
-		if err := j.r.setRate(in, scale*j.r.scale); err != nil && !errors.Is(err, unix.ESRCH) {
+		v := &j.away[j.turn]
+		if v.back = !v.back; v.back {
+			v.share = j.share * (2*j.rng.Float64() - 1)
+		} else {
+			v.share = -v.share
+		}
+		if err := j.r.setRate(j.in[j.turn], (1+v.share)*j.r.scale); err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
 		}
 	}
 	return nil
+}
+
+// away is how far an instance's rate is from the one asked for.
+type away struct {
+	share float64
+	back  bool // the next step goes as far to the other side
 }
