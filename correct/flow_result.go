@@ -146,9 +146,7 @@ func (r *flowResult) scale(total float64) {
 // all are left out: what is not executed gets such estimates.
 func (r *flowResult) share(e *flow, m *flowModel) {
 	r.dcg = graph.NewDCG()
-	for why, v := range m.e.drops {
-		r.dcg.Dropped[why] = v
-	}
+	r.dcg.Dropped = m.e.drops
 	r.stacks = make([]float64, e.stacks.Len())
 	least := 1e-6 * r.sum()
 	calls := make([]float64, len(m.e.edges))
