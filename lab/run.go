@@ -150,7 +150,9 @@ func (l *lab) scoreAll(c vpmu.Config, settings []score) ([]score, error) {
 			}
 			s.Method, s.Metrics = m.name, map[string]float64{}
 			for _, x := range cmp.Metrics {
-				s.Metrics[x.Name] = x.Value
+				if isTabled(x.Name) {
+					s.Metrics[x.Name] = x.Value
+				}
 			}
 			scores = append(scores, s)
 		}

@@ -38,13 +38,17 @@ var tabled = []struct{ name, title string }{
 	{"entry_correlation", "Calls into each function: Pearson correlation, %"},
 }
 
+func isTabled(metric string) bool {
+	return slices.ContainsFunc(tabled, func(t struct{ name, title string }) bool { return t.name == metric })
+}
+
 // write writes NAME.md and NAME.json, each through a temporary file.
 func (t *tables) write(name string) error {
 	var md bytes.Buffer
 	if err := t.markdown(&md); err != nil {
 		return err
 	}
-	js, err := json.MarshalIndent(t.scores, "", " ")
+	js, err := json.Marshal(t.scores)
 	if err != nil {
 		return err
 	}
@@ -93,8 +97,8 @@ func (t *tables) markdown(w io.Writer) error {
 
 const preamble = `# Accuracy
 
-Written by ` + "`make accuracy`" + `; do not edit. Every recording and its exact truth come from one and the same run
-of an unmodified program on the virtual PMU (testdata/vpmu); figures are means over %d seeds. sigma is the spread
+Written by ` + "`go run ./lab -seeds N`" + ` (make accuracy: 3 seeds); do not edit. Every recording and its exact truth come from one and the same run
+of an unmodified program on the virtual PMU (testdata/vpmu); figures are means over N = %d seeds. sigma is the spread
 of a lognormal cost factor that every block of code gets, skid the number of instructions between a tick and its
 sample. Constants of the methods are chosen on the tuning programs only.
 
