@@ -28,6 +28,9 @@ func methods() []method {
 		{name: "density, no latency", use: "density", opt: func(o *correct.Options) { o.Latency = correct.LatencyOff }},
 		{name: "density (Lee)", use: "density"},
 		{name: "lee (density on LBR)", use: "lee"},
+		{name: "flow: entry block", use: "flow", brief: true, opt: func(o *correct.Options) { o.Flow = correct.FlowEntry }},
+		{name: "flow: site class, tree", use: "flow", brief: true, opt: func(o *correct.Options) { o.Flow = correct.FlowTree }},
+		{name: "flow", use: "flow"},
 		{name: "lbr", use: "lbr"},
 	}
 }
