@@ -82,7 +82,7 @@ func liveCommand(ctx context.Context, only string) error {
 // NAME.md and NAME.json; "" prints it.
 func runLive(ctx context.Context, dir, only, name string) error {
 	l := &live{
-		dir: dir, rates: []int{5000, 20000}, repeats: 3, methods: liveMethods(), log: os.Stderr,
+		dir: dir, rates: []int{5000, 20000}, repeats: 3, methods: methods(), log: os.Stderr,
 		sources: debianSources{dir: dir, log: os.Stderr},
 	}
 	if err := writeLiveInputs(l.inputs()); err != nil {
@@ -110,16 +110,6 @@ func runLive(ctx context.Context, dir, only, name string) error {
 		return l.markdown(os.Stdout)
 	}
 	return l.write(name)
-}
-
-// liveMethods are the methods of the other tables, those that need nothing
-// but callchains among them in any case.
-func liveMethods() []method {
-	ms := methods()
-	if !slices.ContainsFunc(ms, func(m method) bool { return m.use == "flow" }) {
-		ms = append(ms, method{name: "flow", use: "flow"})
-	}
-	return ms
 }
 
 func (l *live) inputs() string { return filepath.Join(l.dir, "inputs") }
@@ -150,16 +140,16 @@ func (l *live) program(ctx context.Context, p *liveProgram) error {
 	}
 	fmt.Fprintf(l.log, "%s: %d calls, %d edges, two runs overlap %.3f %%\n", p.Name, t.Calls, t.Edges, t.Repeat)
 	l.result.Truths = append(l.result.Truths, *t)
-	store := image.NewStore(image.Options{}) // the same files for all recordings
+	known := &liveRun{args: args, output: t.output, truth: truth, reader: &reader, store: image.NewStore(image.Options{})}
 	for _, k := range kinds() {
 		if k.frames && !p.Built() {
 			continue
 		}
 		for _, hz := range l.rates {
 			for i := range l.repeats {
-				r := liveRecording{Program: p.Name, Built: p.Built(), Stacks: k.name, Hz: hz, Repeat: i + 1}
-				if err := l.record(ctx, &r, k, args, t, truth, &reader, store); err != nil {
-					return fmt.Errorf("%s, %d Hz: %w", k.name, hz, err)
+				r := liveRecording{Program: p.Name, Built: p.Built(), Hz: hz, Repeat: i + 1}
+				if err := l.record(ctx, r, k, known); err != nil {
+					return fmt.Errorf("%d Hz: %w", hz, err)
 				}
 			}
 		}

@@ -60,8 +60,12 @@ func (l *live) markdown(w io.Writer) error {
 	r := &l.result
 	b := &strings.Builder{}
 	fmt.Fprintf(b, livePreamble, r.Processor, r.Kernel, l.repeats)
+	why := map[string][]string{} // reason: methods
 	for _, m := range slices.Sorted(maps.Keys(r.LeftOut)) {
-		fmt.Fprintf(b, "Method *%s* is left out: %s.\n\n", m, r.LeftOut[m])
+		why[r.LeftOut[m]] = append(why[r.LeftOut[m]], m)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(why)) {
+		fmt.Fprintf(b, "Left out, because %s: %s.\n\n", reason, strings.Join(why[reason], "; "))
 	}
 	for _, built := range []bool{true, false} {
 		title := "Built with frame pointers"
@@ -135,11 +139,12 @@ func (r *liveResult) scoreTable(b *strings.Builder, names []string, built bool, 
 func (r *liveResult) stackTable(b *strings.Builder, hz int) {
 	fmt.Fprintf(b, `## What the stacks are like, %d Hz
 
-*Caller put back*: the frame-pointer chain lacked the immediate caller of the leaf, and registers and stack dump gave it.
+*Frame pointers, as recorded*: the kernel's callchain; else the caller that it lacks is put back, by the code alone, or
+with registers and the top of the stack. *Caller missing*: the immediate caller of the leaf, so found, was not in the kernel's chain.
 *No caller*: nothing but the leaf. *False edge*: the leaf edge is one that the program never executes: a
 caller is missing between its two ends, or the function called went on to the leaf by a jump (tail call). *Cut*: outer frames are missing, which call edges do not need. Percent of samples.
 
-| program | | stacks | samples | lost | caller put back | no caller | false edge | cut |
+| program | | stacks | samples | lost | caller missing | no caller | false edge | cut |
 |---|---|---|---|---|---|---|---|---|
 `, hz)
 	type group struct {
@@ -168,8 +173,8 @@ caller is missing between its two ends, or the function called went on to the le
 			return mean(v)
 		}
 		put := "-"
-		if strings.Contains(g.stacks, "+") {
-			put = fmt.Sprintf("%.1f", avg(func(x *liveRecording) float64 { return x.PutBack }))
+		if v := avg(func(x *liveRecording) float64 { return x.Missing }); v >= 0 {
+			put = fmt.Sprintf("%.1f", v)
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %.0f | %.0f | %s | %.1f | %.1f | %.1f |\n", g.program, origin(g.built), g.stacks,
 			avg(func(x *liveRecording) float64 { return float64(x.Samples) }),

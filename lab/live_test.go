@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -75,6 +76,13 @@ func TestFalseEdges(t *testing.T) {
 	}
 }
 
+func TestLacks(t *testing.T) {
+	err := errors.New("method lbr: the recording has no branch stacks; perf record -j any_call,u takes them")
+	if got := lacks(err); got != "the recording has no branch stacks" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestLiveTables(t *testing.T) {
 	score := func(program string, built bool, hz, repeat int, v float64) liveScore {
 		return liveScore{program, built, "DWARF", hz, repeat, "none", map[string]float64{"dcg_overlap": v, "dcg_function_overlap": v + 1}}
@@ -87,10 +95,10 @@ func TestLiveTables(t *testing.T) {
 			score("b", true, 20000, 2, 60), score("a", false, 20000, 1, 7), score("a", true, 5000, 1, 30),
 		},
 		Recordings: []liveRecording{
-			{Program: "a", Built: true, Stacks: "DWARF", Hz: 20000, Samples: 100, Untrue: 3},
-			{Program: "a", Built: true, Stacks: "DWARF", Hz: 20000, Samples: 200, Untrue: 5},
+			{Program: "a", Built: true, Stacks: "DWARF", Hz: 20000, Samples: 100, Untrue: 3, Missing: -1},
+			{Program: "a", Built: true, Stacks: "DWARF", Hz: 20000, Samples: 200, Untrue: 5, Missing: -1},
 		},
-		LeftOut: map[string]string{"density": "no counter"},
+		LeftOut: map[string]string{"density": "no counter", "cbs": "no counter"},
 	}}
 	var b bytes.Buffer
 	if err := l.markdown(&b); err != nil {
@@ -102,7 +110,7 @@ func TestLiveTables(t *testing.T) {
 		"| DWARF | none | 30.0 ±0.0 | - | 30.0 |\n", // 5 kHz: b was not recorded
 		"| DWARF | none | 7.0 ±0.0 | 7.0 |\n",       // shipped, kept apart
 		"| a | built | DWARF | 150 | 0 | - | 0.0 | 4.0 | 0.0 |\n",
-		"Method *density* is left out: no counter.\n",
+		"Left out, because no counter: cbs; density.\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("not in the tables: %q", want)
