@@ -235,6 +235,6 @@ func TestFixturesAgainstPerf(t *testing.T) {
 		"mstange_linux-perf-data/sleep.compressed.pipe.data",
 	} {
 		path := fixture(t, name)
-		t.Run(filepath.Base(name), func(t *testing.T) { compareScripts(t, path) })
+		t.Run(filepath.Base(name), func(t *testing.T) { compareScripts(t, path, 0) })
 	}
 }
