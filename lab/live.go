@@ -123,7 +123,7 @@ func (r *liveResult) describe(cpuinfo string) {
 		}
 	}
 	b, _ := os.ReadFile("/proc/sys/kernel/osrelease") // for the reader only
-	r.Kernel = strings.TrimSpace(string(b))
+	r.Kernel, _, _ = strings.Cut(strings.TrimSpace(string(b)), "-") // the version, not who built it
 }
 
 // program builds, counts, records and scores one program.
