@@ -122,7 +122,7 @@ func (r *liveResult) describe(cpuinfo string) {
 			break
 		}
 	}
-	b, _ := os.ReadFile("/proc/sys/kernel/osrelease") // for the reader only
+	b, _ := os.ReadFile("/proc/sys/kernel/osrelease")               // for the reader only
 	r.Kernel, _, _ = strings.Cut(strings.TrimSpace(string(b)), "-") // the version, not who built it
 }
 
