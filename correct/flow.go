@@ -136,6 +136,9 @@ func (e *flow) Result() *Result {
 	r.Overlap, r.EffectiveSamples = f.overlap, f.effective
 	r.Summary = fmt.Sprintf("flow: %d samples of %s, control flow of %d functions (%d not trusted), spread of costs %.2f",
 		r.Used, eventName(r.Event), f.functions, f.untrusted, f.sigma)
+	if f.lag > 0 {
+		r.Summary += fmt.Sprintf(", samples lag by %d instructions", f.lag)
+	}
 	if e.counted > 0 {
 		r.Summary += fmt.Sprintf(", total of %s", e.how)
 	}
@@ -151,12 +154,21 @@ func (e *flow) estimate(t flowTuning) *flowResult {
 	c.prepare(e.locations())
 	ev := newFlowEvidence(c)
 	mean := e.period / float64(max(1, e.used))
+	weight := func(v graph.Values) float64 {
+		if mean > 0 {
+			return v.Event / mean
+		}
+		return float64(v.Samples)
+	}
+	for st, v := range e.stacks.All() {
+		if len(st.Frames) > 0 {
+			ev.skid.leafs[st.Frames[0]] += weight(v)
+		}
+	}
+	ev.skid.learn()
 	for i := range e.stacks.Len() {
 		st, v := e.stacks.At(i)
-		w := float64(v.Samples)
-		if mean > 0 {
-			w = v.Event / mean
-		}
+		w := weight(v)
 		ev.add(int32(i), st.Frames, v, w)
 	}
 	m := newFlowModel(c, ev, t)

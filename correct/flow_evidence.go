@@ -14,6 +14,7 @@ type flowEdge struct {
 	raw    int64   // the same, not weighted
 	pool   float64 // of code that each call runs exactly once, in callee or below
 	entry  float64 // of pool: in callee itself
+	head   float64 // in callee: of the instructions before the call, if samples lag
 	other  float64 // all other samples below the edge
 	stub   float64 // of leaf: in a PLT stub that leads to callee
 	stamp  int32   // the latest stack that had it
@@ -26,9 +27,11 @@ type flowEdge struct {
 // flowEvidence is what samples say, by place.
 type flowEvidence struct {
 	c      *flowCode
+	skid   *flowSkid
 	edges  []flowEdge
 	edgeAt map[flowEdgeKey]int32
-	runs   []float64 // samples by run
+	runs   []float64         // samples by run
+	heads  map[int32]float64 // of these, by run: due to what ran before, if samples lag
 	noCode map[*flowFunc]float64
 	total  float64
 	drops  [graph.NumReasons]graph.Values
@@ -41,7 +44,7 @@ type flowEdgeKey struct {
 }
 
 func newFlowEvidence(c *flowCode) *flowEvidence {
-	return &flowEvidence{c: c, edgeAt: map[flowEdgeKey]int32{}, noCode: map[*flowFunc]float64{}}
+	return &flowEvidence{c: c, skid: newFlowSkid(c), heads: map[int32]float64{}, edgeAt: map[flowEdgeKey]int32{}, noCode: map[*flowFunc]float64{}}
 }
 
 func (e *flowEvidence) edge(site int32, callee *flowFunc) int32 {
@@ -63,7 +66,7 @@ func (e *flowEvidence) add(index int32, frames []image.Loc, v graph.Values, weig
 		return
 	}
 	leaf := e.c.loc(frames[0])
-	e.observe(&leaf, weight)
+	e.observe(frames[0], &leaf, weight)
 	if why, ok := e.noEdge(frames, &leaf); !ok {
 		e.drops[why].Samples += v.Samples
 		e.drops[why].Event += v.Event
@@ -74,7 +77,7 @@ func (e *flowEvidence) add(index int32, frames []image.Loc, v graph.Values, weig
 	e.walk(index, frames, &leaf, v, weight)
 }
 
-func (e *flowEvidence) observe(leaf *flowLoc, weight float64) {
+func (e *flowEvidence) observe(l image.Loc, leaf *flowLoc, weight float64) {
 	if leaf.f == nil || leaf.stub != nil {
 		return
 	}
@@ -89,6 +92,11 @@ func (e *flowEvidence) observe(leaf *flowLoc, weight float64) {
 		e.runs = append(e.runs, make([]float64, max(1024, i+1-len(e.runs)))...)
 	}
 	e.runs[i] += weight
+	if e.skid.lag > 0 {
+		if p := e.skid.position(l, leaf); p >= 0 && p < e.skid.lag {
+			e.heads[int32(i)] += weight
+		}
+	}
 }
 
 // noEdge is the rule of graph.LeafEdges for what is no call.
@@ -125,6 +133,7 @@ func (e *flowEvidence) walk(index int32, frames []image.Loc, leaf *flowLoc, v gr
 		if i == 1 {
 			g.leaf += weight
 			g.raw += v.Samples
+			g.head += weight * e.skid.head(frames[0], leaf)
 			if leaf.stub != nil {
 				g.stub += weight
 			}

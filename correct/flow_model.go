@@ -105,7 +105,7 @@ func (m *flowModel) ownCode(f *flowFunc) {
 		if r.Repeats || f.trusted && !g.Blocks[r.Block].Reached && m.e.runs[int(f.firstRun)+i] == 0 {
 			continue
 		}
-		s.observe(f.blockVar(r.Block), m.e.runs[int(f.firstRun)+i], float64(r.Insts))
+		m.observe(f.blockVar(r.Block), f.firstRun+int32(i), r.Insts)
 	}
 	if !f.trusted {
 		f.entry = f.firstVar + int32(g.Start)
@@ -113,6 +113,19 @@ func (m *flowModel) ownCode(f *flowFunc) {
 	}
 	f.entry = f.firstVar + int32(g.EntryClass)
 	m.conserve(f)
+}
+
+// observe enters what a run's samples say. If samples lag, its first
+// instructions have samples of whatever ran before, at that code's cost.
+func (m *flowModel) observe(v, run int32, insts int) {
+	n, head := m.e.runs[run], m.e.heads[run]
+	lag := m.e.skid.lag
+	if lag == 0 || insts <= lag {
+		m.s.observe(v, n, float64(insts))
+		return
+	}
+	m.s.observe(v, head, float64(lag))
+	m.s.observe(v, n-head, float64(insts-lag))
 }
 
 // conserve adds the balances of blocks: in-edges and out-edges sum up to it.
@@ -275,10 +288,27 @@ func (m *flowModel) indirect(site int32, es []int32) {
 		e.v = m.s.add(m.guess(e.entry, 15))
 		parts = append(parts, e.v)
 	}
+	m.heads(site, es)
 	rest := m.s.add(0.01)
 	parts = append(parts, rest)
 	m.s.balance(m.vars[site], parts)
 	m.s.share = append(m.s.share, flowShare{part: rest, whole: m.vars[site], n: 0.05, of: 1})
+}
+
+// heads divides an indirect call by the samples that lag behind it into its
+// callees.
+func (m *flowModel) heads(site int32, es []int32) {
+	sum := 0.0
+	for _, k := range es {
+		if e := &m.e.edges[k]; e.v >= 0 {
+			sum += e.head
+		}
+	}
+	for _, k := range es {
+		if e := &m.e.edges[k]; e.v >= 0 && sum > 0 {
+			m.s.share = append(m.s.share, flowShare{part: e.v, whole: m.vars[site], n: e.head, of: sum, spread: m.opt.omegaPool})
+		}
+	}
 }
 
 // tailReaches reports whether f leads to g by tail calls.

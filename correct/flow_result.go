@@ -17,6 +17,7 @@ type flowResult struct {
 	functions, untrusted int
 	sigma                float64
 	noCode               float64 // share of samples
+	lag                  int     // of samples, instructions
 }
 
 // flowCall is an estimate of one edge.
@@ -28,7 +29,7 @@ type flowCall struct {
 
 // newResult fills in what does not depend on estimates.
 func (m *flowModel) newResult() *flowResult {
-	r := &flowResult{sigma: m.s.sigma}
+	r := &flowResult{sigma: m.s.sigma, lag: m.e.skid.lag}
 	for _, f := range m.c.list {
 		switch {
 		case f.g == nil:
